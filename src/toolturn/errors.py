@@ -1,0 +1,180 @@
+"""Everything toolturn raises on purpose.
+
+::
+
+    RuntimeError
+    ├── ToolLoopError                          a turn ended without an answer
+    │   ├── ToolLoopLimitError                 a limit was reached
+    │   │   ├── ToolLoopIterationLimitError
+    │   │   ├── ToolLoopToolCallLimitError
+    │   │   └── ToolLoopDeadlineError
+    │   ├── ToolLoopTruncatedResponseError     the model's reply was cut off; nothing of it ran
+    │   ├── ToolLoopFilteredResponseError      the provider filtered or refused; nothing of it ran
+    │   ├── ToolLoopEmptyResponseError         neither calls nor text
+    │   ├── ToolLoopDirectReturnError          a direct-return tool was not alone in its batch
+    │   ├── ToolLoopMalformedResponseError     calls announced but absent, or unusable ids
+    │   ├── ToolLoopModelError                 the model failed; the ModelError is chained
+    │   ├── ToolLoopToolError                  a tool failed under ``tool_errors="raise"``; the cause is chained
+    │   └── ToolLoopCancelledError             the turn was cancelled
+    └── ModelError                             a model could not be asked or did not reply
+        ├── ModelUnavailableError              not reachable, not loadable, not there
+        ├── ModelContextError                  the messages do not fit into the model's window
+        ├── ModelRequestError                  the model refused the request as it is
+        └── ModelStreamError                   a stream broke off before the reply was complete
+    Exception
+    └── ToolError                              raised by a tool: its text is shown to the model
+
+Every ``ToolLoopError`` carries a valid transcript, the audit, the usage and the turn's state; it can be pickled,
+copied, and written as JSON with :func:`toolturn.codec.error_to_json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .messages import ChatMessage, ChatResponse, Usage
+from .results import ToolCallRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCause:
+    """The exception behind an error, in a form that outlives the process.
+
+    Args:
+        type: The class's name.
+        text: The exception's text.
+    """
+
+    type: str
+    text: str
+
+
+class ToolLoopError(RuntimeError):
+    """A turn ended without an answer.
+
+    Args:
+        message: One sentence for people.
+        messages: The valid transcript up to here; a rejected reply is not in it.
+        tool_calls: The audit.
+        iterations: Model calls made, the one of a rejected reply included.
+        rejected_response: The reply that was refused, where one was.
+        usage: Tokens of all model calls.
+        turn_id: The name of the turn.
+        state: The turn as JSON, which ``resume`` continues; None where there is none.
+        cause: The exception behind it, where there is one; the live one is chained as ``__cause__``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        messages: Sequence[ChatMessage],
+        tool_calls: Sequence[ToolCallRecord],
+        iterations: int,
+        rejected_response: ChatResponse | None = None,
+        usage: Usage | None = None,
+        turn_id: str = "",
+        state: str | None = None,
+        cause: ErrorCause | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.messages: tuple[ChatMessage, ...] = tuple(messages)
+        self.tool_calls: tuple[ToolCallRecord, ...] = tuple(tool_calls)
+        self.iterations = iterations
+        self.rejected_response = rejected_response
+        self.usage = Usage() if usage is None else usage
+        self.turn_id = turn_id
+        self.state = state
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would call the class with the message alone.
+        return _rebuild, (type(self), str(self), dict(self.__dict__))
+
+
+def _rebuild(cls: type[ToolLoopError], message: str, attributes: dict[str, Any]) -> ToolLoopError:
+    error = cls(message, messages=(), tool_calls=(), iterations=0)
+    error.__dict__.update(attributes)
+    return error
+
+
+class ToolLoopLimitError(ToolLoopError):
+    """A limit of the turn was reached."""
+
+
+class ToolLoopIterationLimitError(ToolLoopLimitError):
+    """The model did not answer within the allowed number of model calls."""
+
+
+class ToolLoopToolCallLimitError(ToolLoopLimitError):
+    """A batch would have passed the allowed number of tool calls; none of it ran."""
+
+
+class ToolLoopDeadlineError(ToolLoopLimitError):
+    """The turn ran out of time."""
+
+
+class ToolLoopTruncatedResponseError(ToolLoopError):
+    """The model's reply was cut off; nothing of it ran."""
+
+
+class ToolLoopFilteredResponseError(ToolLoopError):
+    """The provider filtered the reply or the model refused; nothing of it ran."""
+
+
+class ToolLoopEmptyResponseError(ToolLoopError):
+    """The model returned neither calls nor text."""
+
+
+class ToolLoopDirectReturnError(ToolLoopError):
+    """A direct-return tool was not the only call of its batch; nothing of it ran."""
+
+
+class ToolLoopMalformedResponseError(ToolLoopError):
+    """Calls were announced but absent, or their ids are unusable; nothing of it ran."""
+
+
+class ToolLoopModelError(ToolLoopError):
+    """The model failed; the :class:`ModelError` is chained."""
+
+
+class ToolLoopToolError(ToolLoopError):
+    """A tool failed under ``tool_errors="raise"``; the exception is chained and its text is in this one."""
+
+
+class ToolLoopCancelledError(ToolLoopError):
+    """The turn was cancelled before it had an answer."""
+
+
+class ModelError(RuntimeError):
+    """A model could not be asked or did not give a usable reply."""
+
+
+class ModelUnavailableError(ModelError):
+    """The model is not reachable, can not be loaded, or is not there."""
+
+
+class ModelContextError(ModelError):
+    """The messages do not fit into the model's window."""
+
+
+class ModelRequestError(ModelError):
+    """The model refused the request as it is."""
+
+
+class ModelStreamError(ModelError):
+    """A stream broke off before the reply was complete."""
+
+
+class ToolError(Exception):
+    """Raised by a tool to tell the model what went wrong; its text is shown to the model as it is."""
+
+
+class ToolTimeoutError(TimeoutError):
+    """A tool did not finish in its time."""
+
+
+class InvalidToolArguments(ValueError):
+    """The arguments of a call do not fit the tool; the text is fit for the model and holds no value of it."""

@@ -1,0 +1,438 @@
+"""Ways to run a turn: awaited, streamed, from synchronous code, and again from where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from . import codec
+from .drive import drive
+from .errors import ToolLoopError
+from .events import Emit, Event
+from .limits import Limits, OnLimit
+from .messages import ChatMessage, ToolCall
+from .model import ChatModel, ModelCallback, ModelSettings
+from .perform import Performer
+from .results import ToolCallResult, ToolLoopResult
+from .tools.context import TurnContext
+from .tools.hooks import ToolHook
+from .tools.running import DEFAULT_GRACE
+from .tools.toolset import AnyTool, ToolSet, unknown_tool_content
+from .transcript import check
+from .turn import ToolErrors, Turn
+
+T = TypeVar("T")
+Tools = Iterable[AnyTool] | ToolSet
+
+
+async def handle_tool_call(call: ToolCall, tools: Tools) -> ToolCallResult:
+    """Run one call, as a model made it, outside of any turn.
+
+    Args:
+        call: The call.
+        tools: The tools it may name.
+
+    Returns:
+        The tool message that answers it; an unknown tool and invalid arguments are answered too.
+
+    Raises:
+        Exception: Whatever the handler raises.
+    """
+    known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+    tool = known.get(call.name) if isinstance(call.name, str) else None
+    if tool is None:
+        return ToolCallResult(ChatMessage("tool", unknown_tool_content(call.name, known), None, call.id), False)
+    result = await tool.invoke(call.arguments)
+    return ToolCallResult(ChatMessage("tool", result.content, None, call.id), result.return_direct)
+
+
+async def run_tool_loop(
+    messages: Iterable[ChatMessage],
+    tools: Tools,
+    call_model: ChatModel | ModelCallback,
+    *,
+    max_iterations: int = 4,
+    max_tool_calls: int = 16,
+    limits: Limits | None = None,
+    on_limit: OnLimit = "raise",
+    tool_errors: ToolErrors = "raise",
+    concurrency: int = 1,
+    context: TurnContext | Any = None,
+    turn: Turn | None = None,
+    turn_id: str = "",
+    settings: ModelSettings | None = None,
+    hooks: Sequence[ToolHook] = (),
+    grace: float = DEFAULT_GRACE,
+    emit: Emit | None = None,
+) -> ToolLoopResult:
+    """Run one bounded tool-calling turn.
+
+    Args:
+        messages: A valid transcript to start with, oldest first.
+        tools: What the model may call.
+        call_model: A ChatModel, or any callable that takes messages and definitions and can be awaited.
+        max_iterations: Model calls, at least 1.
+        max_tool_calls: Tool calls in the whole turn; a batch that would pass it is refused as a whole.
+        limits: Every bound in one value; replaces the two keywords before.
+        on_limit: ``raise`` that limit's error, or make one last call without tools for an ``answer``.
+        tool_errors: When a tool fails, ``raise`` ToolLoopToolError, or ``report`` it to the model.
+        concurrency: How many calls of parallel tools may run at once; results keep the emitted order.
+        context: A TurnContext for the tools, or anything else, which becomes its ``data``.
+        turn: An empty Turn that is filled here, so that its state is there whatever happens.
+        turn_id: A name for the turn, unique; made up where empty.
+        settings: How a ChatModel is to reply.
+        hooks: Around each tool call, the first one outermost.
+        grace: Seconds a cancelled handler has to clean up.
+        emit: Is told of everything that happens, in order.
+
+    Returns:
+        The answer with the whole transcript and the audit.
+
+    Raises:
+        ToolLoopError: The turn ended without an answer; carries transcript, audit and state.
+        ValueError: The messages are no valid transcript, a limit is out of range, or the turn has begun before.
+        asyncio.CancelledError: The task was cancelled; the handlers have been cleaned up.
+        Exception: What a plain callback raises, unchanged; a ``turn`` given holds the state.
+    """
+    turn, perform = _prepare(
+        messages,
+        tools,
+        call_model,
+        max_iterations,
+        max_tool_calls,
+        limits,
+        on_limit,
+        tool_errors,
+        context,
+        turn,
+        turn_id,
+        settings,
+        hooks,
+        grace,
+    )
+    return await drive(turn, perform, emit, concurrency=concurrency)
+
+
+def _prepare(
+    messages: Iterable[ChatMessage],
+    tools: Tools,
+    call_model: ChatModel | ModelCallback,
+    max_iterations: int,
+    max_tool_calls: int,
+    limits: Limits | None,
+    on_limit: OnLimit,
+    tool_errors: ToolErrors,
+    context: Any,
+    turn: Turn | None,
+    turn_id: str,
+    settings: ModelSettings | None,
+    hooks: Sequence[ToolHook],
+    grace: float,
+) -> tuple[Turn, Performer]:
+    bounds = limits or Limits(max_iterations, max_tool_calls)
+    if on_limit not in ("raise", "answer"):
+        raise ValueError("on_limit must be 'raise' or 'answer'")
+    if tool_errors not in ("raise", "report"):
+        raise ValueError("tool_errors must be 'raise' or 'report'")
+    known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+    history = list(messages)
+    if faults := check(history):
+        raise ValueError(f"the messages are no valid transcript: {faults[0]} (toolturn.transcript.repair mends them)")
+    perform = Performer(call_model, known, context=_context(context), settings=settings, hooks=hooks, grace=grace)
+    turn = Turn() if turn is None else turn
+    turn.begin(
+        history,
+        known.definitions,
+        known.traits,
+        turn_id=turn_id or uuid4().hex,
+        limits=bounds,
+        on_limit=on_limit,
+        tool_errors=tool_errors,
+    )
+    return turn, perform
+
+
+def _context(context: Any) -> TurnContext:
+    return context if isinstance(context, TurnContext) else TurnContext(data=context)
+
+
+# --- resume ----------------------------------------------------------------------------
+
+
+def reopened(
+    stopped: ToolLoopError | Turn | str,
+    tools: Tools,
+    *,
+    limits: Limits | None = None,
+    on_limit: OnLimit | None = None,
+    tool_errors: ToolErrors | None = None,
+) -> Turn:
+    """Return a turn that goes on where another one stopped.
+
+    Args:
+        stopped: The error it ended with, the turn itself, or the JSON of either.
+        tools: What the model may call.
+        limits: New bounds; the old ones where None.
+        on_limit: A new policy; the old one where None.
+        tool_errors: A new policy; the old one where None.
+
+    Raises:
+        ValueError: There is nothing to resume, or it stands at a limit that was not raised.
+    """
+    known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+    if isinstance(stopped, str) and '"kind":"error"' in stopped.replace(" ", ""):
+        stopped = codec.error_from_json(stopped)
+    if isinstance(stopped, ToolLoopError):
+        if stopped.state is None:
+            raise ValueError("this error carries no state; there is nothing to resume")
+        stopped = stopped.state
+    turn = Turn.from_json(stopped) if isinstance(stopped, str) else stopped
+    turn.reopen(known.definitions, known.traits, limits=limits, on_limit=on_limit, tool_errors=tool_errors)
+    return turn
+
+
+async def resume(
+    stopped: ToolLoopError | Turn | str,
+    tools: Tools,
+    call_model: ChatModel | ModelCallback,
+    *,
+    limits: Limits | None = None,
+    on_limit: OnLimit | None = None,
+    tool_errors: ToolErrors | None = None,
+    concurrency: int = 1,
+    context: TurnContext | Any = None,
+    settings: ModelSettings | None = None,
+    hooks: Sequence[ToolHook] = (),
+    grace: float = DEFAULT_GRACE,
+    emit: Emit | None = None,
+) -> ToolLoopResult:
+    """Continue a turn that stopped, under the same name: what has an outcome does not run again.
+
+    Args:
+        stopped: The error it ended with, the turn itself (which is continued in place), or the JSON of either.
+        tools: What the model may call.
+        call_model: As in :func:`run_tool_loop`.
+        limits: New bounds; the old ones where None. A turn that stands at a limit needs a raised one.
+        on_limit: A new policy; the old one where None.
+        tool_errors: A new policy; the old one where None.
+        concurrency: As in :func:`run_tool_loop`, like all that follow.
+        context: What the tools may know.
+        settings: How a ChatModel is to reply.
+        hooks: Around each tool call.
+        grace: Seconds a cancelled handler has to clean up.
+        emit: Is told of everything that happens, in order.
+
+    Returns:
+        The answer with the whole transcript and the audit.
+
+    Raises:
+        ValueError: There is nothing to resume, or it stands at a limit that was not raised.
+        ToolLoopError: The turn ended without an answer again.
+    """
+    known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+    turn = reopened(stopped, known, limits=limits, on_limit=on_limit, tool_errors=tool_errors)
+    perform = Performer(call_model, known, context=_context(context), settings=settings, hooks=hooks, grace=grace)
+    return await drive(turn, perform, emit, concurrency=concurrency)
+
+
+# --- streaming -------------------------------------------------------------------------
+
+
+class TurnStream:
+    """The events of a running turn, in order; iterating ends when the turn does and raises its error.
+
+    Attributes:
+        turn: The turn; its ``messages`` are valid at every moment.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._task: asyncio.Task[ToolLoopResult] | None = None
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self._queue.get()
+        if event is not None:
+            return event
+        self._queue.put_nowait(None)  # so that a second iteration ends too
+        await self.result()
+        raise StopAsyncIteration
+
+    async def result(self) -> ToolLoopResult:
+        """Wait for the end of the turn and return its result.
+
+        Raises:
+            ToolLoopError: The turn ended without an answer.
+            Exception: What a plain model callback raised.
+        """
+        assert self._task is not None
+        return await asyncio.shield(self._task)
+
+
+@asynccontextmanager
+async def stream_tool_loop(
+    messages: Iterable[ChatMessage],
+    tools: Tools,
+    call_model: ChatModel | ModelCallback,
+    *,
+    max_iterations: int = 4,
+    max_tool_calls: int = 16,
+    limits: Limits | None = None,
+    on_limit: OnLimit = "raise",
+    tool_errors: ToolErrors = "raise",
+    concurrency: int = 1,
+    context: TurnContext | Any = None,
+    turn: Turn | None = None,
+    turn_id: str = "",
+    settings: ModelSettings | None = None,
+    hooks: Sequence[ToolHook] = (),
+    grace: float = DEFAULT_GRACE,
+) -> AsyncIterator[TurnStream]:
+    """Run one bounded turn and watch it: ``async with stream_tool_loop(...) as events: async for event in events``.
+
+    Leaving the block cancels a turn that still runs and waits for its cleanup. Arguments and errors are those of
+    :func:`run_tool_loop`; the turn's error is raised by the iteration and by ``await events.result()``.
+    """
+    turn, perform = _prepare(
+        messages,
+        tools,
+        call_model,
+        max_iterations,
+        max_tool_calls,
+        limits,
+        on_limit,
+        tool_errors,
+        context,
+        turn,
+        turn_id,
+        settings,
+        hooks,
+        grace,
+    )
+    async with streaming(turn, perform, concurrency=concurrency) as stream:
+        yield stream
+
+
+@asynccontextmanager
+async def streaming(turn: Turn, perform: Performer, *, concurrency: int = 1) -> AsyncIterator[TurnStream]:
+    """Drive a turn that has begun and watch it.
+
+    Args:
+        turn: One that has begun, or was reopened.
+        perform: Carries out one op.
+        concurrency: How many calls of parallel tools may run at once.
+    """
+    stream = TurnStream(turn)
+    task = asyncio.ensure_future(drive(turn, perform, stream._queue.put_nowait, concurrency=concurrency))
+    stream._task = task
+    task.add_done_callback(lambda _: stream._queue.put_nowait(None))
+    try:
+        yield stream
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
+        if not task.cancelled():
+            task.exception()  # it was raised where somebody waited for it, or nobody wants it
+
+
+# --- from synchronous code -------------------------------------------------------------
+
+
+class _Background:
+    """One event loop in a daemon thread, for callers that have none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def forget(self) -> None:
+        """Start anew in a forked child, where the thread does not exist."""
+        self.__init__()  # type: ignore[misc]
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=loop.run_forever, name="toolturn", daemon=True)
+                self._thread.start()
+                self._loop = loop
+            return self._loop
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        loop = self.loop()
+        if threading.current_thread() is self._thread:
+            # a tool on the background loop runs a turn of its own: waiting here would wait for itself
+            return _in_new_thread(coroutine)
+        context = contextvars.copy_context()
+        started: list[asyncio.Task[T]] = []
+        done = threading.Event()
+
+        def start() -> None:
+            task = loop.create_task(coroutine, context=context)
+            started.append(task)
+            task.add_done_callback(lambda _: done.set())
+
+        loop.call_soon_threadsafe(start)
+        try:
+            done.wait()
+        except BaseException:  # Ctrl-C: the turn is cancelled and cleaned up before it goes on
+            loop.call_soon_threadsafe(lambda: started[0].cancel())
+            done.wait()
+            if not started[0].cancelled():
+                started[0].exception()
+            raise
+        return started[0].result()
+
+
+def _in_new_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(asyncio.run(coroutine))
+        except BaseException as exc:  # noqa: BLE001 - raised again where it belongs
+            failure.append(exc)
+
+    thread = threading.Thread(target=work, name="toolturn-nested", daemon=True)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+_background = _Background()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_background.forget)
+
+
+def run_tool_loop_sync(
+    messages: Iterable[ChatMessage],
+    tools: Tools,
+    call_model: ChatModel | ModelCallback,
+    **options: Any,
+) -> ToolLoopResult:
+    """Run one bounded turn from synchronous code.
+
+    All such turns share one background event loop, so a model may keep its connections; it works where an event loop
+    is running too, but blocks it. Ctrl-C cancels the turn, waits for its cleanup and is raised.
+
+    Args:
+        messages: As in :func:`run_tool_loop`, like all that follow.
+        tools: What the model may call.
+        call_model: The model.
+        options: Its keyword arguments.
+    """
+    return _background.run(run_tool_loop(messages, tools, call_model, **options))

@@ -1,0 +1,181 @@
+"""The vocabulary: messages, tool calls, tool definitions, responses and usage.
+
+Nothing here validates. A response is what a model really sent, an id of ``7`` included; what
+may enter a transcript is decided by the machine in :mod:`toolturn.turn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A piece of text in a message of several parts."""
+
+    text: str
+    type: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image in a message, by address (``https:`` or ``data:``)."""
+
+    url: str
+    type: Literal["image_url"] = "image_url"
+
+
+ContentPart: TypeAlias = TextPart | ImagePart
+Content: TypeAlias = str | Sequence[ContentPart]
+
+
+class _Encoded:
+    """The hidden slot that keeps the encoded form of a message.
+
+    It stands in a base class because a dataclass knows only its own slots: the kept bytes take no
+    part in construction, comparison, ``replace``, copying, pickling or JSON.
+    """
+
+    __slots__ = ("_encoded",)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A request of the model to run a tool.
+
+    Args:
+        id: The provider's id of the call; nothing is checked here.
+        name: The tool's name as the model wrote it.
+        arguments: The arguments as JSON text.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage(_Encoded):
+    """One message of a transcript.
+
+    Args:
+        role: ``system``, ``user``, ``assistant`` or ``tool``.
+        content: Text, or a sequence of parts.
+        tool_calls: The calls an assistant message asks for.
+        tool_call_id: The id of the call that a tool message answers.
+    """
+
+    role: str
+    content: Content
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDef:
+    """What a model is told of a tool.
+
+    Args:
+        name: The name the model calls it by.
+        description: When and how to use it.
+        parameters: The JSON Schema of its arguments.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+    def to_openai(self) -> dict[str, Any]:
+        """Return the definition in the form of OpenAI's chat completions."""
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or several model calls; a count that is not known is 0.
+
+    Args:
+        input: Tokens read, the cached ones included.
+        output: Tokens written, the reasoning included.
+        cached: Tokens of the input that came from the provider's cache.
+        reasoning: Tokens of the output that were reasoning.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.reasoning + other.reasoning,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Something a model or server got wrong that was mended on the way in.
+
+    Args:
+        kind: What was mended, in one word.
+        detail: One short sentence about it.
+    """
+
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatResponse:
+    """One reply of a model.
+
+    Args:
+        content: The text of the reply.
+        reasoning: What the model thought before, where it is told apart.
+        tool_calls: The calls it asks for; the list that was given stays the list that is read.
+        finish_reason: Why the model stopped, in the provider's word.
+        raw: The provider's own object.
+        usage: Tokens of this call, where they are known.
+        repairs: What was mended on the way in.
+    """
+
+    content: str
+    reasoning: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    finish_reason: str | None = None
+    raw: Any = None
+    usage: Usage | None = None
+    repairs: tuple[Repair, ...] = ()
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message's or reply's content, whatever form a provider gave it.
+
+    Args:
+        content: Text, null, or a list of parts (objects with ``text``, or dictionaries).
+
+    Returns:
+        The text; of parts without text, such as images, nothing remains.
+    """
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if isinstance(content, (list, tuple)):
+        pieces = []
+        for part in content:
+            text = part.get("text") if isinstance(part, dict) else getattr(part, "text", part)
+            if isinstance(text, str):
+                pieces.append(text)
+        return "".join(pieces)
+    return str(content)

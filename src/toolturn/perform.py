@@ -1,0 +1,274 @@
+"""One op into one outcome: a model call with its stream, a tool call with its thread, timeout, hooks and cap."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from time import perf_counter, time
+from typing import Any, TypeAlias
+
+from .errors import InvalidToolArguments, ModelError, ModelStreamError, ToolError, ToolTimeoutError
+from .events import Emit, Reasoning, Text, ToolProgress
+from .limits import cap_text
+from .messages import ChatMessage, ChatResponse, text_of
+from .model import ChatModel, Delta, ModelCallback, ModelSettings
+from .results import ToolCallRecord, ToolStatus
+from .tools.context import ToolContext, TurnContext
+from .tools.hooks import ToolHook, ToolInvocation
+from .tools.running import DEFAULT_GRACE, LeftBehind
+from .tools.tool import Tool, ToolInvocationResult, invalid_arguments_content
+from .tools.toolset import ToolSet, unknown_tool_content
+from .transcript import closing_content
+from .turn import CallModel, CallTool, ModelFailed, Op, Outcome, ToolFailed
+
+Perform: TypeAlias = Callable[[Op, Emit | None], Awaitable[Outcome]]
+"""Carries out one op; expected failures are outcomes, not exceptions."""
+
+
+class OpInterrupted(BaseException):
+    """A tool call was interrupted from outside; carries what became of it beside the interruption.
+
+    Args:
+        outcome: The record of the call.
+        interruption: The CancelledError or KeyboardInterrupt that has to go on.
+    """
+
+    def __init__(self, outcome: ToolCallRecord, interruption: BaseException) -> None:
+        super().__init__(outcome, interruption)
+        self.outcome = outcome
+        self.interruption = interruption
+
+
+class Performer:
+    """Carries out the ops of turns that have the same model and tools.
+
+    Args:
+        model: A ChatModel, or any callable that takes messages and definitions and can be awaited.
+        tools: The tools by the names the model calls them by.
+        context: What the tools may know.
+        settings: How a ChatModel is to reply.
+        hooks: Around each tool call, the first one outermost.
+        grace: Seconds a cancelled handler has to clean up.
+
+    Raises:
+        TypeError: Settings are given for a model that takes none.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel | ModelCallback,
+        tools: ToolSet,
+        *,
+        context: TurnContext | None = None,
+        settings: ModelSettings | None = None,
+        hooks: Sequence[ToolHook] = (),
+        grace: float = DEFAULT_GRACE,
+    ) -> None:
+        if settings is not None and not isinstance(model, ChatModel):
+            raise TypeError("settings need a ChatModel; a plain callback has its own")
+        self._model = model
+        self._streams = isinstance(model, ChatModel) and model.capabilities.streaming
+        self._tools = tools
+        self._context = context or TurnContext()
+        self._settings = settings
+        self._hooks = tuple(hooks)
+        self._grace = grace
+
+    async def __call__(self, op: Op, emit: Emit | None = None) -> Outcome:
+        """Carry out one op.
+
+        Args:
+            op: What is to be done.
+            emit: Is told of text, reasoning and progress.
+
+        Returns:
+            What came of it; a failing model or tool is an outcome too.
+
+        Raises:
+            OpInterrupted: A tool call was cancelled or interrupted.
+            Exception: What a plain model callback raises, unchanged.
+        """
+        if type(op) is CallTool:
+            return await self._call_tool(op, emit)
+        assert isinstance(op, CallModel)
+        try:
+            if emit is not None:
+                return await self._call_model_aloud(op, emit)
+            response = await self._ask(op)
+        except ModelError as exc:
+            return ModelFailed(exc)
+        return response
+
+    # --- the model -------------------------------------------------------------------
+
+    async def _ask(self, op: CallModel) -> ChatResponse:
+        model = self._model
+        if self._settings is not None and isinstance(model, ChatModel):
+            response = await model.complete(op.messages, op.tools, settings=self._settings)
+        else:
+            answer = model(op.messages, op.tools)
+            if not inspect.isawaitable(answer):
+                raise TypeError("call_model must be awaitable: make it an 'async def'")
+            response = await answer
+        if not isinstance(response, ChatResponse):
+            raise TypeError(f"call_model must return a ChatResponse, not {type(response).__name__}")
+        return response
+
+    async def _call_model_aloud(self, op: CallModel, emit: Emit) -> Outcome:
+        model = self._model
+        told = False
+        response: ChatResponse | None = None
+        if self._streams and isinstance(model, ChatModel):
+            stream = model.stream(op.messages, op.tools, settings=self._settings)
+            async with aclosing(stream):  # type: ignore[type-var]
+                async for item in stream:
+                    if isinstance(item, Delta):
+                        told = True
+                        emit(Text(item.text, op.id) if item.kind == "text" else Reasoning(item.text, op.id))
+                    else:
+                        response = item
+            if response is None:
+                return ModelFailed(ModelStreamError("the model's stream ended before the reply was complete"))
+        else:
+            response = await self._ask(op)
+        if not told:
+            if response.reasoning:
+                emit(Reasoning(text_of(response.reasoning), op.id))
+            if text := text_of(response.content):
+                emit(Text(text, op.id))
+        return response
+
+    # --- tools -----------------------------------------------------------------------
+
+    async def _call_tool(self, op: CallTool, emit: Emit | None) -> Outcome:
+        began, start = time(), perf_counter()
+        call = op.call
+        status: ToolStatus = "ok"
+        direct = False
+        failure: BaseException | None = None
+        tool = self._tools.get(call.name) if isinstance(call.name, str) else None
+        try:
+            if tool is None:
+                content, status = unknown_tool_content(call.name, self._tools), "unknown_tool"
+            else:
+                try:
+                    request = tool.validate(call.arguments)
+                except InvalidToolArguments as exc:
+                    content, status = invalid_arguments_content(str(exc)), "invalid_arguments"
+                else:
+                    if self._hooks or tool._context_parameter is not None:
+                        result = await self._run_with_context(op, tool, request, emit)
+                        content, direct, status = result.content, result.return_direct, result.status
+                    else:
+                        content = tool.render(await tool.execute(request, grace=self._grace))
+                        direct = tool.return_direct
+        except ToolError as exc:
+            content, status = json.dumps({"error": "tool_error", "detail": str(exc)}), "error"
+        except ToolTimeoutError as exc:
+            failure = exc
+            content, status = _timed_out(tool, exc)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - a tool may fail in any way
+            failure = exc
+            content, status = _failed(call.name, exc), "error"
+        except GeneratorExit:
+            raise
+        except BaseException as exc:  # noqa: BLE001 - a cancel or an interrupt: told, then passed on
+            status = "outcome_unknown" if isinstance(exc, LeftBehind) else "cancelled"
+            record = self._record(op, closing_content(status), False, status, began, start, None)
+            raise OpInterrupted(record, exc) from None
+        record = self._record(op, content, direct, status, began, start, failure)
+        return record if failure is None else ToolFailed(record, failure)
+
+    def _record(
+        self,
+        op: CallTool,
+        content: str,
+        direct: bool,
+        status: ToolStatus,
+        began: float,
+        start: float,
+        failure: BaseException | None,
+    ) -> ToolCallRecord:
+        if not content.isascii():
+            try:
+                content.encode()
+            except UnicodeEncodeError:  # half a surrogate pair: no provider would take the transcript
+                content = content.encode("utf-8", "replace").decode()
+        content = cap_text(content, op.result_bytes)
+        call = op.call
+        message = ChatMessage("tool", content, None, call.id)
+        if failure is None:
+            return ToolCallRecord(call, message, direct, op.id, status, began, perf_counter() - start)
+        error = f"{type(failure).__name__}: {_text(failure)}"
+        return ToolCallRecord(call, message, direct, op.id, status, began, perf_counter() - start, error)
+
+    async def _run_with_context(
+        self, op: CallTool, tool: Tool[Any, Any], request: Any, emit: Emit | None
+    ) -> ToolInvocationResult:
+        known = self._context
+        context = ToolContext(
+            op.turn_id,
+            op.id,
+            op.call,
+            known.session,
+            known.language,
+            known.data,
+            None if emit is None else _progress(op, emit),
+        )
+        if not self._hooks:
+            result = await tool.execute(request, context=context, grace=self._grace)
+            return ToolInvocationResult(tool.render(result), tool.return_direct)
+        return await self._run_hooked(ToolInvocation(op.call.name, tool, op.call, request, context), 0)
+
+    async def _run_hooked(self, invocation: ToolInvocation, depth: int) -> ToolInvocationResult:
+        if depth == len(self._hooks):
+            tool = invocation.tool
+            result = await tool.execute(invocation.request, context=invocation.context, grace=self._grace)
+            return ToolInvocationResult(tool.render(result), tool.return_direct)
+        hook = self._hooks[depth]
+        given: ToolInvocationResult | None = None
+        if hook.before is not None:
+            try:
+                given = await _result_of(hook.before(invocation))
+            except ToolError as exc:
+                content = json.dumps({"error": "refused", "detail": str(exc)})
+                given = ToolInvocationResult(content, False, "refused")
+        if given is None:
+            given = await self._run_hooked(invocation, depth + 1)
+        if hook.after is not None:
+            given = await _result_of(hook.after(invocation, given)) or given
+        return given
+
+
+async def _result_of(given: Any) -> ToolInvocationResult | None:
+    value = await given if inspect.isawaitable(given) else given
+    if value is None or isinstance(value, ToolInvocationResult):
+        return value
+    raise TypeError(f"a hook must return a ToolInvocationResult or None, not {type(value).__name__}")
+
+
+def _progress(op: CallTool, emit: Emit) -> Callable[[Any], None]:
+    return lambda data: emit(ToolProgress(op.call, op.id, data))
+
+
+def _text(exc: BaseException) -> str:
+    try:
+        return str(exc)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure
+        return ""
+
+
+def _failed(name: object, exc: BaseException) -> str:
+    # The class alone: an exception's text may hold what neither model nor user should read.
+    return json.dumps({"error": "tool_failed", "tool": str(name), "type": type(exc).__name__})
+
+
+def _timed_out(tool: Tool[Any, Any] | None, exc: ToolTimeoutError) -> tuple[str, ToolStatus]:
+    if isinstance(exc.__cause__, LeftBehind):
+        return closing_content("outcome_unknown"), "outcome_unknown"
+    seconds = None if tool is None else tool.timeout
+    return json.dumps(
+        {"error": "tool_timeout", "detail": f"the call did not finish within {seconds} seconds"}
+    ), "timeout"

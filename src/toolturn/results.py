@@ -1,0 +1,90 @@
+"""What comes out of a turn: one tool result, one line of the audit, the result of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from .messages import ChatMessage, ToolCall, Usage
+
+ToolStatus: TypeAlias = Literal[
+    "ok",
+    "invalid_arguments",
+    "unknown_tool",
+    "error",
+    "timeout",
+    "refused",
+    "not_executed",
+    "cancelled",
+    "outcome_unknown",
+]
+"""How a call ended.
+
+``ok``, ``error`` (the tool failed or said so), ``timeout`` and ``refused`` (by a hook) are outcomes of a
+call that was made; ``invalid_arguments`` and ``unknown_tool`` never reached a handler; ``not_executed`` calls
+were still waiting when the turn ended; ``cancelled`` ones ended by a cancel, ``outcome_unknown`` ones were
+left behind while they ran.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallResult:
+    """What one call gave.
+
+    Args:
+        message: The tool message that answers the call.
+        return_direct: Whether the content is the turn's answer.
+    """
+
+    message: ChatMessage
+    return_direct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRecord:
+    """One line of the audit: a call and how it ended.
+
+    Args:
+        call: The call as the model made it.
+        message: The tool message that answers it.
+        return_direct: Whether the content was the turn's answer.
+        op: The name of the operation, such as ``t1.0``; ``turn_id/op`` is the idempotency key.
+        status: How the call ended.
+        started: Seconds since the epoch when it began, 0 where it never did.
+        seconds: How long it took.
+        error: Class and text of the exception behind a failure, for people, never shown to the model.
+    """
+
+    call: ToolCall
+    message: ChatMessage
+    return_direct: bool
+    op: str = ""
+    status: ToolStatus = "ok"
+    started: float = 0.0
+    seconds: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoopResult:
+    """The result of a turn that ended with an answer.
+
+    Args:
+        content: The answer: the model's last text, stripped, or the content of a direct-return tool.
+        messages: The whole transcript, the given messages first.
+        tool_calls: The audit, one record per call in emitted order.
+        iterations: Model calls that were made, a forced answer excluded.
+        return_direct: Whether a tool gave the answer.
+        usage: Tokens of all model calls.
+        turn_id: The name of the turn.
+        limit: Which limit forced the answer, or None.
+    """
+
+    content: str
+    messages: tuple[ChatMessage, ...]
+    tool_calls: tuple[ToolCallRecord, ...]
+    iterations: int
+    return_direct: bool
+    usage: Usage = field(default_factory=Usage)
+    turn_id: str = ""
+    limit: str | None = None

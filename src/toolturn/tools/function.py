@@ -1,0 +1,155 @@
+"""@tool: a tool from a function's signature and docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, get_type_hints, overload
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic_core import to_json
+
+from .context import ToolContext
+from .tool import Tool
+
+
+class FunctionTool(Tool[BaseModel, Any]):
+    """A tool made of a function; calling it calls the function."""
+
+    def __init__(self, function: Callable[..., Any], name: str, description: str, **options: Any) -> None:
+        self.function = function
+        names, model = _request_model(function, name)
+        self._names = names
+        super().__init__(name, description, model, None, function, **options)
+        self.__doc__ = function.__doc__
+        # The machinery calls handler(request); the function wants its parameters.
+        self.handler = self._call_async if self._is_async else self._call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def _call(self, request: BaseModel, **known: Any) -> Any:
+        return self.function(**{name: getattr(request, field) for field, name in self._names.items()}, **known)
+
+    async def _call_async(self, request: BaseModel, **known: Any) -> Any:
+        return await self._call(request, **known)
+
+    def _checked(self, result: Any) -> Any:
+        return result
+
+    def _text(self, result: Any) -> str:
+        return result_text(result)
+
+
+def result_text(result: Any) -> str:
+    """Return a result as text: text as it is, everything else as compact JSON.
+
+    Args:
+        result: Text, None, a pydantic model, a dataclass, or anything made of JSON's types.
+
+    Raises:
+        pydantic_core.PydanticSerializationError: JSON has no form for it.
+    """
+    return result if isinstance(result, str) else to_json(result).decode()
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Any,
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Make a tool of a function: parameters from its signature, descriptions from its docstring.
+
+    A text result is what the model reads; anything else becomes compact JSON. A parameter annotated
+    :class:`ToolContext` is not shown to the model.
+
+    Args:
+        function: With annotated parameters; plain or ``async``.
+        name: Another name than the function's.
+        description: Another description than the docstring's text before its sections.
+        options: Keyword arguments of :class:`Tool`, such as ``effect`` or ``timeout``.
+
+    Raises:
+        TypeError: The function takes ``*args``, ``**kwargs`` or positional-only parameters.
+        ValueError: There is no description.
+    """
+    if function is None:
+        return partial(_make, name=name, description=description, options=options)
+    return _make(function, name=name, description=description, options=options)
+
+
+def _make(
+    function: Callable[..., Any], *, name: str | None, description: str | None, options: dict[str, Any]
+) -> FunctionTool:
+    shown: str = name or str(getattr(function, "__name__", ""))
+    text = description or _sections(inspect.getdoc(function) or "")[0]
+    if not text:
+        raise ValueError(f"tool {shown!r} needs a description: give the function a docstring")
+    return FunctionTool(function, shown, text, **options)
+
+
+def _request_model(function: Callable[..., Any], name: str) -> tuple[dict[str, str], type[BaseModel]]:
+    """The model of the arguments, and which of its fields is which parameter."""
+    hints = get_type_hints(function, include_extras=True)
+    told = _sections(inspect.getdoc(function) or "")[1]
+    names: dict[str, str] = {}
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, Any)
+        if hint is ToolContext:
+            continue
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"tool {name!r}: the parameter {parameter.name!r} can not be given by name")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        # The field has a name of its own because pydantic reserves some, such as "model_config" and "copy".
+        field = f"p{len(names)}"
+        names[field] = parameter.name
+        about = Field(default, alias=parameter.name, title=parameter.name, description=told.get(parameter.name))
+        fields[field] = (Annotated[hint, about], default)
+    model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+    return names, model
+
+
+_SECTION = re.compile(
+    r"^(Args|Arguments|Parameters|Returns?|Yields?|Raises|Examples?|Notes?|See Also|Attributes):?\s*$"
+)
+_ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+_FIELD = re.compile(r"^:param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
+
+
+def _sections(doc: str) -> tuple[str, dict[str, str]]:
+    """The text of a docstring before its sections, and what it says of each parameter (Google or Sphinx style)."""
+    text: list[str] = []
+    about: dict[str, str] = {}
+    section: str | None = None
+    current: str | None = None
+    for line in doc.splitlines():
+        if found := _SECTION.match(line):
+            section, current = found[1], None
+        elif found := _FIELD.match(line):
+            section, current = "Args", found[1]
+            about[found[1]] = found[2].strip()
+        elif line.startswith(":"):
+            section, current = "other", None
+        elif section is None:
+            text.append(line)
+        elif section in ("Args", "Arguments", "Parameters"):
+            entry = _ENTRY.match(line.strip())
+            indent = len(line) - len(line.lstrip())
+            if entry and 0 < indent <= 4:
+                current = entry[1]
+                about[current] = entry[2].strip()
+            elif current is not None and line.strip():
+                about[current] = f"{about[current]} {line.strip()}".strip()
+    return "\n".join(text).strip(), about

@@ -1,0 +1,93 @@
+"""A tool from a JSON Schema, with any callable behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..errors import InvalidToolArguments
+from .function import result_text
+from .tool import Tool
+
+_MAX_FAULTS = 20
+_MAX_PATH = 120
+_MAX_MESSAGE = 160
+
+
+class SchemaTool(Tool[dict[str, Any], Any]):
+    """A tool whose arguments are checked against a JSON Schema and handed over as a dictionary."""
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        parameters: dict[str, Any],
+        handler: Callable[..., Any],
+        **options: Any,
+    ) -> None:
+        super().__init__(name, description, dict, None, handler, **options)
+        self._parameters = parameters
+        self._validator = _validator(name, parameters)
+
+    def _check_models(self, name: str, request_model: Any, result_model: Any) -> None:
+        """There are no models: the schema is what the arguments are checked against."""
+
+    def _request(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        faults = []
+        for number, fault in enumerate(self._validator.iter_errors(arguments)):
+            if number == _MAX_FAULTS:
+                faults.append("and more")
+                break
+            place = ".".join(str(step) for step in fault.instance_path)[:_MAX_PATH] or "arguments"
+            faults.append(f"{place}: {fault.message[:_MAX_MESSAGE]}")
+        if faults:
+            raise InvalidToolArguments("; ".join(faults))
+        return arguments
+
+    def _checked(self, result: Any) -> Any:
+        return result
+
+    def _text(self, result: Any) -> str:
+        return result_text(result)
+
+
+def tool_from_schema(
+    name: str,
+    description: str,
+    parameters: dict[str, Any],
+    handler: Callable[..., Any | Awaitable[Any]],
+    **options: Any,
+) -> SchemaTool:
+    """Make a tool of a JSON Schema and a callable.
+
+    Args:
+        name: What the model calls it by.
+        description: When and how to use it, for the model.
+        parameters: The JSON Schema of an object; references must stay within it.
+        handler: Takes the validated arguments as one dictionary; text it returns is what the model reads, anything
+            else becomes compact JSON.
+        options: Keyword arguments of :class:`Tool`.
+
+    Raises:
+        ValueError: The schema is not valid, or not that of an object.
+        ImportError: The extra ``schema`` is not installed.
+    """
+    return SchemaTool(name, description, parameters, handler, **options)
+
+
+def _validator(name: str, parameters: dict[str, Any]) -> Any:
+    try:
+        import jsonschema_rs
+    except ImportError:
+        raise ImportError("tools from a JSON Schema need the extra 'schema': pip install 'toolturn[schema]'") from None
+
+    def refuse(uri: str) -> Any:
+        raise ValueError(f"it refers to {uri}, which is outside of it")
+
+    if not isinstance(parameters, dict) or parameters.get("type", "object") != "object":
+        raise ValueError(f"the schema of tool {name!r} must be that of an object")
+    try:
+        # the values are masked, so that no error repeats what the model wrote
+        return jsonschema_rs.validator_for(parameters, mask="the value", retriever=refuse)
+    except Exception as exc:  # noqa: BLE001 - whatever the library says of it
+        raise ValueError(f"the schema of tool {name!r} is not valid: {exc}") from None

@@ -1,0 +1,300 @@
+"""Tool: a name and a description for the model, two pydantic models, and a handler."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ValidationError
+
+from ..arguments import describe_faults, parse_arguments
+from ..errors import InvalidToolArguments, ToolTimeoutError
+from ..messages import ToolDef
+from ..results import ToolStatus
+from ..turn import Effect, ToolTraits
+from .context import ToolContext
+from .running import DEFAULT_GRACE, Guarded, LeftBehind, run_in_thread
+
+RequestT = TypeVar("RequestT")
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInvocationResult:
+    """What a call gave, as text.
+
+    Args:
+        content: The text for the model.
+        return_direct: Whether it is the turn's answer.
+        status: How the call ended.
+    """
+
+    content: str
+    return_direct: bool
+    status: ToolStatus = "ok"
+
+
+class Tool(Generic[RequestT, ResultT]):
+    """A tool that a model can call, and that can be run without one.
+
+    Args:
+        name: What the model calls it by.
+        description: When and how to use it, for the model.
+        request_model: The pydantic model of the arguments.
+        result_model: The pydantic model of the result; None for a tool that returns nothing.
+        handler: Takes the request and gives the result, at once or as a coroutine; a parameter annotated
+            :class:`ToolContext` is given one.
+        return_direct: A good result is the turn's answer.
+        render_result: Makes the text for the model; compact JSON where None.
+        effect: What running a call again would do: ``none``, nothing when given the same key (``keyed``), or harm
+            (``once``).
+        parallel: Its calls may run beside those of other parallel tools.
+        timeout: Seconds a call may take; None for no bound of its own.
+        run_in_thread: A handler that is no coroutine function runs in a worker thread, not on the event loop.
+
+    Raises:
+        ValueError: The name or the description is empty, or the timeout is not positive.
+        TypeError: A model is no pydantic model, or the handler can not be called.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        request_model: type[RequestT],
+        result_model: type[ResultT] | None,
+        handler: Callable[..., ResultT | Awaitable[ResultT]],
+        *,
+        return_direct: bool = False,
+        render_result: Callable[[ResultT], str] | None = None,
+        effect: Effect = "once",
+        parallel: bool = False,
+        timeout: float | None = None,
+        run_in_thread: bool = True,
+    ) -> None:
+        self._check_models(name, request_model, result_model)
+        if not isinstance(name, str) or not name:
+            raise ValueError("tool name must not be empty")
+        if not description:
+            raise ValueError(f"tool {name!r} needs a description")
+        if not callable(handler):
+            raise TypeError(f"the handler of tool {name!r} can not be called")
+        if timeout is not None and timeout <= 0:
+            raise ValueError(f"the timeout of tool {name!r} must be a positive number of seconds")
+        self.name = name
+        self.description = description
+        self.request_model = request_model
+        self.result_model = result_model
+        self.handler = handler
+        self.return_direct = return_direct
+        self.render_result = render_result
+        self.timeout = timeout
+        self.traits = ToolTraits(return_direct, effect, parallel)
+        self._context_parameter = _context_parameter(handler)
+        # an object whose call is a coroutine function is asynchronous too
+        self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+        self._threaded = run_in_thread and not self._is_async
+        self._parameters: dict[str, Any] | None = None
+
+    def _check_models(self, name: str, request_model: Any, result_model: Any) -> None:
+        if not (isinstance(request_model, type) and issubclass(request_model, BaseModel)):
+            raise TypeError(f"the request model of tool {name!r} must be a pydantic model")
+        if result_model is not None and not (isinstance(result_model, type) and issubclass(result_model, BaseModel)):
+            raise TypeError(f"the result model of tool {name!r} must be a pydantic model or None")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments, made once."""
+        if self._parameters is None:
+            self._parameters = self._schema()
+        return self._parameters
+
+    def _schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = self.request_model.model_json_schema()  # type: ignore[attr-defined]
+        return schema
+
+    def definition(self, name: str | None = None) -> ToolDef:
+        """Return what a model is told of the tool.
+
+        Args:
+            name: The name it has in a set; its own where None.
+        """
+        return ToolDef(name or self.name, self.description, self.parameters)
+
+    def validate(self, arguments: str) -> RequestT:
+        """Return the request that a call's argument text holds.
+
+        Args:
+            arguments: JSON text as a model wrote it.
+
+        Raises:
+            InvalidToolArguments: It does not fit; the text tells the model what to mend.
+        """
+        return self._request(parse_arguments(arguments))
+
+    def _request(self, arguments: dict[str, Any]) -> RequestT:
+        try:
+            request: RequestT = self.request_model.model_validate(arguments)  # type: ignore[attr-defined]
+        except ValidationError as exc:
+            raise InvalidToolArguments(describe_faults(exc)) from None
+        return request
+
+    async def execute(
+        self, request: RequestT, *, context: ToolContext | None = None, grace: float = DEFAULT_GRACE
+    ) -> ResultT:
+        """Run the handler and return its result.
+
+        Args:
+            request: A request of the tool's model.
+            context: What the handler may know of the turn.
+            grace: Seconds a cancelled handler has to clean up.
+
+        Returns:
+            The result, of the result model; a dictionary the handler gave is validated.
+
+        Raises:
+            ToolTimeoutError: It took longer than the tool's timeout; ``__cause__`` is a LeftBehind when it still runs.
+            TypeError: The result is not of the result model.
+            Exception: Whatever the handler raises.
+        """
+        if self.timeout is None:
+            return self._checked(await self._run(request, context, grace))
+        scope = asyncio.timeout(self.timeout)
+        left: LeftBehind | None = None
+        try:
+            async with scope:
+                try:
+                    result = await self._run(request, context, grace)
+                except LeftBehind as exc:
+                    # asyncio.timeout knows its own cancel by the exact class
+                    left = exc
+                    raise asyncio.CancelledError from exc
+            return self._checked(result)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise ToolTimeoutError(f"tool {self.name!r} took longer than {self.timeout:g} seconds") from left
+        except asyncio.CancelledError:
+            if left is not None:
+                raise left from None
+            raise
+
+    async def _run(self, request: RequestT, context: ToolContext | None, grace: float) -> Any:
+        handler = self.handler
+        extra = self._context_parameter
+        if extra is None:
+            if self._is_async:
+                result: Any = handler(request)
+            elif self._threaded:
+                result = await run_in_thread(lambda: handler(request), grace)
+            else:
+                result = handler(request)
+        else:
+            known = {extra: context or ToolContext()}
+            if self._threaded:
+                result = await run_in_thread(lambda: handler(request, **known), grace)
+            else:
+                result = handler(request, **known)
+        if inspect.isawaitable(result):
+            guard = Guarded(result if inspect.iscoroutine(result) else _await(result), grace)
+            try:
+                return await guard
+            except asyncio.CancelledError:
+                if guard.left_behind:
+                    raise LeftBehind from None
+                raise
+        return result
+
+    def _checked(self, result: Any) -> ResultT:
+        model: Any = self.result_model
+        if model is None:
+            if result is not None:
+                raise TypeError(f"tool {self.name!r} must return None, not {type(result).__name__}")
+        elif not isinstance(result, model):
+            if not isinstance(result, dict):
+                raise TypeError(f"tool {self.name!r} must return {model.__name__}, not {type(result).__name__}")
+            result = model.model_validate(result)
+        checked: ResultT = result
+        return checked
+
+    def render(self, result: ResultT) -> str:
+        """Return a result as text for the model.
+
+        Args:
+            result: What :meth:`execute` returned.
+
+        Raises:
+            TypeError: ``render_result`` gave no text.
+            Exception: Whatever it or the serialiser raises.
+        """
+        if self.render_result is not None:
+            text: Any = self.render_result(result)
+            if not isinstance(text, str):
+                raise TypeError(f"render_result of tool {self.name!r} gave {type(text).__name__}, not text")
+            return text
+        return self._text(result)
+
+    def _text(self, result: ResultT) -> str:
+        if result is None:
+            return "null"
+        text: str = result.model_dump_json()  # type: ignore[attr-defined]
+        return text
+
+    async def invoke(
+        self, arguments: str, *, context: ToolContext | None = None, grace: float = DEFAULT_GRACE
+    ) -> ToolInvocationResult:
+        """Run one call from its argument text to the text for the model.
+
+        Args:
+            arguments: JSON text as a model wrote it.
+            context: What the handler may know of the turn.
+            grace: Seconds a cancelled handler has to clean up.
+
+        Returns:
+            The result, or an observation about invalid arguments.
+
+        Raises:
+            Exception: Whatever the handler or the renderer raises.
+        """
+        try:
+            request = self.validate(arguments)
+        except InvalidToolArguments as exc:
+            return ToolInvocationResult(invalid_arguments_content(str(exc)), False, "invalid_arguments")
+        result = await self.execute(request, context=context, grace=grace)
+        return ToolInvocationResult(self.render(result), self.return_direct)
+
+
+def invalid_arguments_content(detail: str) -> str:
+    """Return the observation about arguments that do not fit.
+
+    Args:
+        detail: What the model has to mend.
+    """
+    return json.dumps({"error": "invalid_tool_arguments", "detail": detail})
+
+
+async def _await(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _context_parameter(handler: Callable[..., Any]) -> str | None:
+    """The name of the handler's parameter that is annotated ToolContext, where it has one."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    function = inspect.unwrap(handler) if inspect.isroutine(handler) else type(handler).__call__
+    try:
+        hints = get_type_hints(function)
+    except Exception:  # noqa: BLE001 - a name that can not be resolved is not ours to complain about
+        hints = getattr(function, "__annotations__", {})
+    for name, hint in hints.items():
+        if name != "return" and (hint is ToolContext or hint == "ToolContext"):
+            return name
+    return None

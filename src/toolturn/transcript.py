@@ -1,0 +1,214 @@
+"""What a valid transcript is, and how one that is not becomes one.
+
+A transcript is valid when every call of an assistant message is answered exactly once, by the tool messages that
+follow it directly, and no tool message answers anything else. This is what providers check; one bad pair makes each
+later request fail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .messages import ChatMessage, ToolCall, text_of
+
+_ROLES = frozenset(("system", "user", "assistant", "tool"))
+
+_CLOSINGS = {
+    "not_executed": "The call was not run because the turn ended first.",
+    "cancelled": "The call was cancelled while it ran; it may have had an effect.",
+    "outcome_unknown": "The call did not finish in time and was left behind; it may have had an effect.",
+}
+
+
+def closing_content(status: str) -> str:
+    """Return the content that answers a call which has no outcome of its own.
+
+    Args:
+        status: ``not_executed``, ``cancelled`` or ``outcome_unknown``.
+    """
+    return json.dumps({"error": status, "detail": _CLOSINGS[status]})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with one message.
+
+    Args:
+        index: The place of the message.
+        text: What is wrong, in one sentence without the message's text.
+    """
+
+    index: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"message {self.index}: {self.text}"
+
+
+def check(messages: Sequence[ChatMessage]) -> list[Fault]:
+    """Return all that makes these messages no valid transcript; nothing when they are one.
+
+    Args:
+        messages: The transcript, oldest first.
+    """
+    faults: list[Fault] = []
+    waiting: dict[str, int] = {}
+    owner = 0
+    for index, message in enumerate(messages):
+        role = message.role
+        if role == "tool":
+            call_id = message.tool_call_id
+            if not isinstance(call_id, str) or not call_id:
+                faults.append(Fault(index, "a tool message without the id of the call it answers"))
+            elif not waiting.get(call_id):
+                faults.append(Fault(index, "a tool message that answers no open call"))
+            else:
+                waiting[call_id] -= 1
+                if not waiting[call_id]:
+                    del waiting[call_id]
+            if not isinstance(message.content, (str, list, tuple)):
+                faults.append(Fault(index, "a tool message without text"))
+            continue
+        if waiting:
+            faults.append(Fault(owner, f"{sum(waiting.values())} of its calls are not answered"))
+            waiting = {}
+        if role not in _ROLES:
+            faults.append(Fault(index, "its role is none of system, user, assistant, tool"))
+        calls = message.tool_calls
+        if calls:
+            if role != "assistant":
+                faults.append(Fault(index, "only an assistant message may hold calls"))
+                continue
+            owner = index
+            for call in calls:
+                if not isinstance(call.id, str) or not call.id.strip():
+                    faults.append(Fault(index, "a call without an id"))
+                elif call.id in waiting:
+                    faults.append(Fault(index, "two of its calls have the same id"))
+                else:
+                    waiting[call.id] = 1
+                if not isinstance(call.name, str) or not isinstance(call.arguments, str):
+                    faults.append(Fault(index, "a call whose name or arguments are no text"))
+        elif not isinstance(message.content, (str, list, tuple)):
+            faults.append(Fault(index, "it has neither text nor calls"))
+    if waiting:
+        faults.append(Fault(owner, f"{sum(waiting.values())} of its calls are not answered"))
+    return faults
+
+
+def pending_calls(messages: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
+    """Return the calls at the end of the transcript that no message answers yet, in emitted order.
+
+    Args:
+        messages: The transcript, oldest first.
+    """
+    answered: list[Any] = []
+    for message in reversed(messages):
+        if message.role == "tool":
+            answered.append(message.tool_call_id)
+        elif message.role == "assistant" and message.tool_calls:
+            return tuple(call for call in message.tool_calls if call.id not in answered)
+        else:
+            break
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """A mended transcript and what was done to it.
+
+    Args:
+        messages: The valid transcript.
+        changes: One sentence per change, with the place in the transcript that was given.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    changes: tuple[Fault, ...]
+
+
+def repair(messages: Sequence[ChatMessage]) -> RepairReport:
+    """Return a valid transcript made of these messages, and a report of each change.
+
+    Calls without a result are closed as not executed, results that answer nothing are dropped, unusable or repeated
+    ids are replaced together with their results, and messages of an unknown role become user messages.
+
+    Args:
+        messages: The transcript, oldest first.
+    """
+    made: list[ChatMessage] = []
+    changes: list[Fault] = []
+    batch: list[_OpenCall] = []
+
+    def close() -> None:
+        for item in batch:
+            if item.answer is None:
+                changes.append(Fault(item.index, "a call without a result was closed as not executed"))
+                made.append(ChatMessage("tool", closing_content("not_executed"), None, item.id))
+            else:
+                made.append(item.answer)
+        batch.clear()
+
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            match = next((c for c in batch if c.given == message.tool_call_id and c.answer is None), None)
+            if match is None:
+                changes.append(Fault(index, "a tool message that answers no open call was dropped"))
+                continue
+            content = message.content
+            if not isinstance(content, (str, list, tuple)):
+                changes.append(Fault(index, "a tool message without text was given some"))
+                content = text_of(content) or "null"
+            match.answer = replace(message, content=content, tool_call_id=match.id)
+            continue
+        close()
+        made.append(_mended(index, message, batch, changes))
+    close()
+    return RepairReport(tuple(made), tuple(changes))
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    index: int
+    given: Any
+    id: str
+    answer: ChatMessage | None = None
+
+
+def _mended(index: int, message: ChatMessage, batch: list[_OpenCall], changes: list[Fault]) -> ChatMessage:
+    """The message as it may stand in a transcript; its calls are opened in ``batch``."""
+    role, content, calls = message.role, message.content, message.tool_calls
+    if role not in _ROLES:
+        changes.append(Fault(index, "a message of an unknown role became a user message"))
+        role = "user"
+    if calls and role != "assistant":
+        changes.append(Fault(index, "calls outside an assistant message were dropped"))
+        calls = None
+    kept: list[ToolCall] = []
+    for place, call in enumerate(calls or ()):
+        name = call.name if isinstance(call.name, str) else text_of(call.name) or "unknown"
+        arguments = call.arguments if isinstance(call.arguments, str) else _as_json(call.arguments)
+        used = {item.id for item in batch}
+        call_id = call.id if isinstance(call.id, str) and call.id.strip() else ""
+        if not call_id or call_id in used:
+            changes.append(Fault(index, "a call with an unusable or repeated id was given another"))
+            call_id = next(i for n in range(len(used) + 1) if (i := f"call_{index}_{place}_{n}") not in used)
+        if name != call.name or arguments != call.arguments:
+            changes.append(Fault(index, "the name or the arguments of a call became text"))
+        batch.append(_OpenCall(index, call.id, call_id))
+        kept.append(ToolCall(call_id, name, arguments))
+    if not isinstance(content, (str, list, tuple)) and not (content is None and kept):
+        changes.append(Fault(index, "a message without text was given an empty one"))
+        content = text_of(content)
+    if (role, content) == (message.role, message.content) and (kept or None) == (calls or None):
+        return message
+    return ChatMessage(role, content, kept or None, message.tool_call_id if role == "tool" else None)
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps({} if value is None else value)
+    except (TypeError, ValueError, RecursionError):
+        return "{}"

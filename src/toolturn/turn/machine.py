@@ -1,0 +1,633 @@
+"""Turn: the state of one turn and the rules by which it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from .. import codec, errors
+from ..codec import (
+    call_from_dict,
+    call_to_dict,
+    cause_of,
+    limits_from_dict,
+    limits_to_dict,
+    message_from_dict,
+    message_to_dict,
+    record_from_dict,
+    record_to_dict,
+    response_from_dict,
+    response_to_dict,
+)
+from ..errors import (
+    ErrorCause,
+    ToolLoopCancelledError,
+    ToolLoopDeadlineError,
+    ToolLoopError,
+    ToolLoopIterationLimitError,
+    ToolLoopModelError,
+    ToolLoopToolError,
+)
+from ..limits import Limits, OnLimit
+from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, Usage, text_of
+from ..results import ToolCallRecord, ToolLoopResult, ToolStatus
+from ..transcript import closing_content
+from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, ToolErrors, ToolFailed, ToolTraits
+from .rules import REASONS, Refusal, judge, owned_calls
+
+Phase: TypeAlias = Literal["new", "model", "tools", "forced", "ended"]
+
+_UNSETTLED: frozenset[ToolStatus] = frozenset(("not_executed", "cancelled", "outcome_unknown"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """Why the turn ended; the error or result is made of it and of the state when it is asked for."""
+
+    error: type[ToolLoopError] | None
+    text: str
+    rejected: ChatResponse | None = None
+    cause: ErrorCause | None = None
+    exception: BaseException | None = None
+    limit: str | None = None
+    direct: bool = False
+
+
+class Turn:
+    """One turn: its transcript is its state.
+
+    A turn that was made is empty; ``begin`` starts it, which the functions of :mod:`toolturn.loop` do. It is pure
+    data: it can be saved as JSON, copied and pickled at every moment.
+
+    Args:
+        turn_id: The turn's name, the first part of each call's idempotency key; given by ``begin`` where empty.
+    """
+
+    __slots__ = (
+        "_accepted",
+        "_calls",
+        "_ending",
+        "_exit",
+        "_left",
+        "_limit",
+        "_messages",
+        "_next",
+        "_outcomes",
+        "_phase",
+        "_records",
+        "_retries",
+        "_seen",
+        "definitions",
+        "iterations",
+        "limits",
+        "on_limit",
+        "seconds",
+        "tool_errors",
+        "traits",
+        "turn_id",
+        "usage",
+    )
+
+    def __init__(self, turn_id: str = "") -> None:
+        self.turn_id = turn_id
+        self.limits = Limits()
+        self.on_limit: OnLimit = "raise"
+        self.tool_errors: ToolErrors = "raise"
+        self.definitions: tuple[ToolDef, ...] = ()
+        self.traits: Mapping[str, ToolTraits] = {}
+        self.usage = Usage()
+        self.iterations = 0
+        self.seconds = 0.0
+        self._phase: Phase = "new"
+        self._messages: list[ChatMessage] = []
+        self._records: list[ToolCallRecord] = []
+        self._seen: set[str] = set()
+        self._accepted = 0
+        self._calls: list[ToolCall] = []
+        self._outcomes: list[ToolCallRecord | None] = []
+        self._left = 0
+        self._next = 0
+        self._retries = 0
+        self._limit: Refusal | None = None
+        self._ending: _Ending | None = None
+        self._exit: ToolLoopResult | ToolLoopError | None = None
+
+    def begin(
+        self,
+        messages: Iterable[ChatMessage],
+        definitions: tuple[ToolDef, ...],
+        traits: Mapping[str, ToolTraits],
+        *,
+        turn_id: str = "",
+        limits: Limits | None = None,
+        on_limit: OnLimit = "raise",
+        tool_errors: ToolErrors = "raise",
+    ) -> None:
+        """Start the turn.
+
+        Args:
+            messages: A valid transcript to start with.
+            definitions: What the model is told of the tools; the same object is offered at each call.
+            traits: What the machine has to know of them, by name.
+            turn_id: The name of a turn that has none yet.
+            limits: The bounds.
+            on_limit: What happens at one of them.
+            tool_errors: What happens when a tool fails.
+
+        Raises:
+            ValueError: It has begun already.
+        """
+        if self._phase != "new":
+            raise ValueError("this turn has begun already; an empty Turn() is needed")
+        self.turn_id = self.turn_id or turn_id
+        self._messages = list(messages)
+        self.definitions = definitions
+        self.traits = traits
+        if limits is not None:
+            self.limits = limits
+        self.on_limit = on_limit
+        self.tool_errors = tool_errors
+        self._phase = "model"
+
+    # --- what is there --------------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase:
+        """``new``, waiting for the ``model``, for ``tools``, for a ``forced`` answer, or ``ended``."""
+        return self._phase
+
+    @property
+    def messages(self) -> tuple[ChatMessage, ...]:
+        """The transcript, valid at every moment: calls still open appear closed in it."""
+        if not self._calls:
+            return tuple(self._messages)
+        return (*self._messages, *(record.message for record in self._open_records()))
+
+    @property
+    def records(self) -> tuple[ToolCallRecord, ...]:
+        """The audit; calls still open appear closed in it."""
+        if not self._calls:
+            return tuple(self._records)
+        return (*self._records, *self._open_records())
+
+    def _open_records(self) -> list[ToolCallRecord]:
+        return [
+            outcome
+            if outcome is not None
+            else ToolCallRecord(
+                call,
+                ChatMessage("tool", closing_content("not_executed"), None, call.id),
+                False,
+                f"t{self.iterations}.{place}",
+                "not_executed",
+            )
+            for place, (call, outcome) in enumerate(zip(self._calls, self._outcomes, strict=True))
+        ]
+
+    @property
+    def exit(self) -> ToolLoopResult | ToolLoopError | None:
+        """None while there is something to do, then the result or the error of the turn."""
+        ending = self._ending
+        if ending is None:
+            return None
+        if self._exit is None:
+            if ending.error is None:
+                self._exit = ToolLoopResult(
+                    ending.text,
+                    self.messages,
+                    self.records,
+                    self.iterations,
+                    ending.direct,
+                    self.usage,
+                    self.turn_id,
+                    None if self._limit is None else self._limit.limit,
+                )
+            else:
+                self._exit = ending.error(
+                    ending.text,
+                    messages=self.messages,
+                    tool_calls=self.records,
+                    iterations=self.iterations,
+                    rejected_response=ending.rejected,
+                    usage=self.usage,
+                    turn_id=self.turn_id,
+                    state=self.to_json(),
+                    cause=ending.cause,
+                )
+                self._exit.__cause__ = ending.exception
+        return self._exit
+
+    # --- what has to be done --------------------------------------------------------
+
+    def ops(self) -> tuple[Op, ...]:
+        """Return what is to be done now; nothing when the turn has ended or has not begun.
+
+        Several tool calls are given together only when all of them may run together; done one after the other in
+        this order is right too.
+        """
+        phase = self._phase
+        limits = self.limits
+        if limits.deadline is not None and self.seconds >= limits.deadline:
+            self.expire()
+            return ()
+        if phase == "tools":
+            return self._tool_ops()
+        if phase == "model":
+            if self.iterations < limits.iterations:
+                return (CallModel(self._model_op(), self.turn_id, tuple(self._messages), self.definitions),)
+            self._reach(
+                Refusal(
+                    ToolLoopIterationLimitError,
+                    f"model did not produce a final answer within {limits.iterations} iterations",
+                    "iterations",
+                ),
+                None,
+            )
+            return self.ops()
+        if phase == "forced":
+            return (CallModel(self._model_op(), self.turn_id, tuple(self._messages), (), True),)
+        return ()
+
+    def _model_op(self) -> str:
+        if self._phase == "forced":
+            return f"f{self.iterations}"
+        if self._retries:
+            return f"m{self.iterations - self._retries + 1}~{self._retries}"
+        return f"m{self.iterations + 1}"
+
+    def _tool_ops(self) -> tuple[CallTool, ...]:
+        outcomes = self._outcomes
+        place = self._next
+        while outcomes[place] is not None:
+            place += 1
+        self._next = place
+        calls = self._calls
+        first = self._tool_op(place)
+        if len(calls) == 1 or not self._parallel(calls[place]):
+            return (first,)
+        ops = [first]
+        for later in range(place + 1, len(calls)):
+            if outcomes[later] is not None:
+                continue
+            if not self._parallel(calls[later]):
+                break  # a tool that is not marked is a barrier: what stands after it waits
+            ops.append(self._tool_op(later))
+        return tuple(ops)
+
+    def _tool_op(self, place: int) -> CallTool:
+        return CallTool(
+            f"t{self.iterations}.{place}", self.turn_id, self._calls[place], place, self.limits.result_bytes
+        )
+
+    def _parallel(self, call: ToolCall) -> bool:
+        traits = self.traits.get(call.name) if type(call.name) is str else None
+        return traits is not None and traits.parallel
+
+    # --- what came of it ------------------------------------------------------------
+
+    def apply(self, op: Op, outcome: Outcome) -> None:
+        """Take what came of an op.
+
+        After the turn ended, the outcomes of calls that were still running are taken too, so that the transcript
+        tells what became of them.
+
+        Args:
+            op: One of those that ``ops`` gave and that has no outcome yet.
+            outcome: A response or ModelFailed of a model call, a record or ToolFailed of a tool call.
+
+        Raises:
+            ValueError: The turn does not wait for this op.
+            TypeError: The outcome does not belong to such an op.
+        """
+        if type(op) is CallTool:
+            self._apply_tool(op, outcome)
+        elif type(op) is CallModel:
+            self._apply_model(op, outcome)
+        else:
+            raise TypeError(f"{type(op).__name__} is no op of a turn")
+
+    def _apply_tool(self, op: CallTool, outcome: Outcome) -> None:
+        place = op.place
+        outcomes = self._outcomes
+        if place >= len(outcomes) or outcomes[place] is not None or op.call != self._calls[place]:
+            raise ValueError(f"the turn does not wait for {op.id}")
+        if type(outcome) is ToolCallRecord:
+            record = outcome
+        elif type(outcome) is ToolFailed:
+            record = outcome.record
+            if self.tool_errors == "raise" and self._ending is None:
+                cause = cause_of(outcome.error)
+                text = f"{cause.type}: {cause.text}" if cause.text else cause.type
+                self._end(
+                    _Ending(
+                        ToolLoopToolError,
+                        f"tool {op.call.name!r} failed: {text}",
+                        cause=cause,
+                        exception=outcome.error,
+                    )
+                )
+        else:
+            raise TypeError(f"{type(outcome).__name__} is no outcome of a tool call")
+        outcomes[place] = record
+        self._left -= 1
+        self._exit = None
+        if not self._left and self._ending is None:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Move a finished batch into the transcript and the audit."""
+        last: ToolCallRecord | None = None
+        for last in self._outcomes:
+            assert last is not None
+            self._messages.append(last.message)
+            self._records.append(last)
+        self._calls = []
+        self._outcomes = []
+        self._phase = "model"
+        if last is not None and last.return_direct:
+            self._end(_Ending(None, text_of(last.message.content), direct=True))
+
+    def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
+        if self._phase not in ("model", "forced") or op.id != self._model_op():
+            raise ValueError(f"the turn does not wait for {op.id}")
+        if type(outcome) is ModelFailed:
+            error = outcome.error
+            cause = cause_of(error)
+            self._end(_Ending(ToolLoopModelError, f"the model failed: {cause.text}", cause=cause, exception=error))
+            return
+        if not isinstance(outcome, ChatResponse):
+            raise TypeError(f"{type(outcome).__name__} is no outcome of a model call")
+        if outcome.usage is not None:
+            self.usage += outcome.usage
+        if op.forced:
+            self._take_forced(outcome)
+            return
+        self.iterations += 1
+        refusal = judge(outcome, self.traits, self._seen, self._accepted, self.limits)
+        if refusal is not None:
+            self._retries += 1
+            if refusal.limit is not None:
+                self._reach(refusal, outcome)
+            else:
+                self._end(_Ending(refusal.error, refusal.text, outcome))
+            return
+        self._retries = 0
+        content = outcome.content
+        if type(content) is not str:
+            content = text_of(content)
+        calls = outcome.tool_calls
+        self._messages.append(ChatMessage("assistant", content, owned_calls(calls)))
+        if calls:
+            self._calls = list(calls)
+            self._outcomes = [None] * len(calls)
+            self._left = len(calls)
+            self._next = 0
+            self._accepted += len(calls)
+            self._phase = "tools"
+        else:
+            self._end(_Ending(None, content.strip()))
+
+    def _take_forced(self, response: ChatResponse) -> None:
+        limit = self._limit
+        assert limit is not None
+        text = text_of(response.content)
+        reason = response.finish_reason
+        usable = text.strip() and not (isinstance(reason, str) and REASONS.get(reason.strip().lower()))
+        if usable:
+            self._messages.append(ChatMessage("assistant", text))
+            self._end(_Ending(None, text.strip()))
+        else:
+            self._end(_Ending(limit.error, limit.text, response, limit=limit.limit))
+
+    # --- how it ends ----------------------------------------------------------------
+
+    def _end(self, ending: _Ending) -> None:
+        self._ending = ending
+        self._exit = None
+        self._phase = "ended"
+
+    def _reach(self, limit: Refusal, rejected: ChatResponse | None) -> None:
+        """Stand at a limit: ask for a last answer, or end."""
+        if self.on_limit == "answer":
+            self._limit = limit
+            self._phase = "forced"
+        else:
+            self._end(_Ending(limit.error, limit.text, rejected, limit=limit.limit))
+
+    def tick(self, seconds: float) -> None:
+        """Add time in which the turn was driven; the machine itself has no clock.
+
+        Args:
+            seconds: Since the last tick.
+        """
+        self.seconds += seconds
+
+    def expire(self) -> None:
+        """End the turn because its time is up; nothing happens when it has ended already."""
+        if self._ending is None:
+            text = f"the turn did not finish within {self.limits.deadline} seconds"
+            self._end(_Ending(ToolLoopDeadlineError, text, limit="deadline"))
+
+    def cancel(self, reason: str = "the turn was cancelled") -> None:
+        """End the turn on demand; nothing happens when it has ended already.
+
+        Args:
+            reason: One sentence for people.
+        """
+        if self._ending is None:
+            self._end(_Ending(ToolLoopCancelledError, reason))
+
+    def reopen(
+        self,
+        definitions: tuple[ToolDef, ...],
+        traits: Mapping[str, ToolTraits],
+        *,
+        limits: Limits | None = None,
+        on_limit: OnLimit | None = None,
+        tool_errors: ToolErrors | None = None,
+    ) -> None:
+        """Continue a turn that ended in an error or was saved on its way.
+
+        What has an outcome keeps it. Calls that were cancelled or left behind run again only where their tool
+        declares that this does no harm.
+
+        Args:
+            definitions: What the model is told of the tools.
+            traits: What the machine has to know of them, by name.
+            limits: New bounds; the old ones where None.
+            on_limit: A new policy; the old one where None.
+            tool_errors: A new policy; the old one where None.
+
+        Raises:
+            ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised.
+        """
+        ending = self._ending
+        if self._phase == "new":
+            raise ValueError("this turn has not begun; there is nothing to resume")
+        if ending is not None and ending.error is None:
+            raise ValueError("this turn has its answer; there is nothing to resume")
+        new = self.limits if limits is None else limits
+        at = ending.limit if ending is not None else None
+        asks = at == "iterations" or (ending is not None and ending.rejected is not None)
+        if asks and new.iterations <= self.iterations:
+            used = f"{self.iterations} of {new.iterations} iterations"
+            raise ValueError(f"the turn has used {used}; raise limits.iterations to resume")
+        if at == "tool_calls" and new.tool_calls <= self.limits.tool_calls:
+            limit = f"the limit of {new.tool_calls} tool calls"
+            raise ValueError(f"the turn stands at {limit}; raise limits.tool_calls to resume")
+        if new.deadline is not None and self.seconds >= new.deadline:
+            raise ValueError(
+                f"the turn has used {self.seconds:.1f} of {new.deadline} seconds; raise limits.deadline to resume"
+            )
+        raised = new.iterations > self.iterations and (
+            self._limit is None or self._limit.limit == "iterations" or new.tool_calls > self.limits.tool_calls
+        )
+        self.definitions = definitions
+        self.traits = traits
+        self.limits = new
+        self.on_limit = on_limit or self.on_limit
+        self.tool_errors = tool_errors or self.tool_errors
+        self._ending = None
+        self._exit = None
+        if self._calls:
+            self._phase = "tools"
+            self._reopen_calls()
+        elif self._limit is not None and at is None and not raised:
+            self._phase = "forced"  # the forced call itself was cut short; it is asked again
+        else:
+            self._limit = None
+            self._phase = "model"
+
+    def _reopen_calls(self) -> None:
+        self._next = 0
+        for place, (call, record) in enumerate(zip(self._calls, self._outcomes, strict=True)):
+            if record is None or record.status not in _UNSETTLED:
+                continue
+            traits = self.traits.get(call.name) if type(call.name) is str else None
+            if record.status == "not_executed" or (traits is not None and traits.effect != "once"):
+                self._outcomes[place] = None
+        self._left = self._outcomes.count(None)
+        if not self._left:
+            self._settle()
+
+    # --- JSON -----------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Return the whole state as one JSON document; the tools are not in it."""
+        ending = self._ending
+        limit = self._limit
+        return codec.dumps(
+            {
+                "v": codec.VERSION,
+                "kind": "turn",
+                "turn_id": self.turn_id,
+                "phase": self._phase,
+                "limits": limits_to_dict(self.limits),
+                "on_limit": self.on_limit,
+                "tool_errors": self.tool_errors,
+                "iterations": self.iterations,
+                "retries": self._retries,
+                "accepted": self._accepted,
+                "seconds": self.seconds,
+                "usage": asdict(self.usage),
+                "messages": [message_to_dict(message) for message in self._messages],
+                "records": [record_to_dict(record) for record in self._records],
+                "calls": [call_to_dict(call) for call in self._calls],
+                "outcomes": [None if record is None else record_to_dict(record) for record in self._outcomes],
+                "limit": None if limit is None else [limit.error.__name__, limit.text, limit.limit],
+                "ending": None if ending is None else _ending_to_dict(ending),
+            }
+        )
+
+    @classmethod
+    def from_json(
+        cls,
+        text: str,
+        definitions: tuple[ToolDef, ...] = (),
+        traits: Mapping[str, ToolTraits] | None = None,
+    ) -> Turn:
+        """Return the turn that :meth:`to_json` wrote.
+
+        Args:
+            text: The document.
+            definitions: What the model is told of the tools.
+            traits: What the machine has to know of them, by name.
+
+        Raises:
+            ValueError: It is no such document.
+        """
+
+        def build(data: dict[str, Any]) -> Turn:
+            turn = cls(data["turn_id"])
+            turn._load(data)
+            return turn
+
+        turn = codec.read(text, "turn", build)
+        turn.definitions = definitions
+        turn.traits = traits or {}
+        return turn
+
+    def _load(self, data: dict[str, Any]) -> None:
+        self._phase = data["phase"]
+        self.limits = limits_from_dict(data["limits"])
+        self.on_limit = data["on_limit"]
+        self.tool_errors = data["tool_errors"]
+        self.iterations = data["iterations"]
+        self._retries = data["retries"]
+        self._accepted = data["accepted"]
+        self.seconds = data["seconds"]
+        self.usage = Usage(**data["usage"])
+        self._messages = [message_from_dict(message) for message in data["messages"]]
+        self._records = [record_from_dict(record) for record in data["records"]]
+        self._calls = [call_from_dict(call) for call in data["calls"]]
+        self._outcomes = [None if record is None else record_from_dict(record) for record in data["outcomes"]]
+        self._left = self._outcomes.count(None)
+        self._seen = {record.call.id for record in self._records} | {call.id for call in self._calls}
+        if data["limit"] is not None:
+            name, text, limit = data["limit"]
+            self._limit = Refusal(_error_class(name), text, limit)
+        if data["ending"] is not None:
+            self._ending = _ending_from_dict(data["ending"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by its JSON: a live exception or a provider's raw object need not be picklable
+        return Turn.from_json, (self.to_json(), self.definitions, dict(self.traits))
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_json() == other.to_json() if isinstance(other, Turn) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # it changes while it runs
+
+    def __repr__(self) -> str:
+        return f"<Turn {self.turn_id or '(unnamed)'} {self._phase}, {self.iterations} iterations>"
+
+
+def _ending_to_dict(ending: _Ending) -> dict[str, Any]:
+    return {
+        "class": None if ending.error is None else ending.error.__name__,
+        "text": codec.plain(ending.text),
+        "rejected": None if ending.rejected is None else response_to_dict(ending.rejected),
+        "cause": None if ending.cause is None else asdict(ending.cause),
+        "limit": ending.limit,
+        "direct": ending.direct,
+    }
+
+
+def _ending_from_dict(data: Mapping[str, Any]) -> _Ending:
+    return _Ending(
+        None if data["class"] is None else _error_class(data["class"]),
+        data["text"],
+        None if data["rejected"] is None else response_from_dict(data["rejected"]),
+        None if data["cause"] is None else ErrorCause(**data["cause"]),
+        None,
+        data["limit"],
+        data["direct"],
+    )
+
+
+def _error_class(name: str) -> type[ToolLoopError]:
+    cls = getattr(errors, name)
+    if not (isinstance(cls, type) and issubclass(cls, ToolLoopError)):
+        raise TypeError(f"{name} is no ToolLoopError")
+    return cls

@@ -1,0 +1,113 @@
+"""What a turn can ask for, and what can come of it.
+
+Names do not depend on the provider: model call ``m<i>``, asked again after a resume ``m<i>~<n>``, tool ``t<i>.<k>``
+(iteration, place in the batch), forced answer ``f<i>`` (iterations so far). Within one turn each is given once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..errors import ModelError
+from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef
+from ..results import ToolCallRecord
+
+Effect: TypeAlias = Literal["none", "keyed", "once"]
+"""What running a call again would do: nothing, nothing when given the same key, or harm."""
+
+ToolErrors: TypeAlias = Literal["raise", "report"]
+"""A failing tool ends the turn with ToolLoopToolError, or is an observation for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTraits:
+    """All that the machine knows of a tool.
+
+    Args:
+        return_direct: A good result is the turn's answer.
+        effect: What running a call again would do.
+        parallel: Its calls may run beside those of other parallel tools.
+    """
+
+    return_direct: bool = False
+    effect: Effect = "once"
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the model.
+
+    Args:
+        id: ``m<i>``, ``m<i>~<n>`` or ``f<i>``.
+        turn_id: The name of the turn.
+        messages: The transcript to send.
+        tools: The definitions to offer; empty for a forced answer.
+        forced: Whether only text will do: calls of this reply never run.
+    """
+
+    id: str
+    turn_id: str
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolDef, ...]
+    forced: bool = False
+
+    @property
+    def key(self) -> str:
+        """The idempotency key, stable over retry, crash and resume."""
+        return f"{self.turn_id}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Run a tool.
+
+    Args:
+        id: ``t<i>.<k>``.
+        turn_id: The name of the turn.
+        call: The call as the model made it.
+        place: Its place in the batch, from 0.
+        result_bytes: Bytes of the result at most.
+    """
+
+    id: str
+    turn_id: str
+    call: ToolCall
+    place: int
+    result_bytes: int | None
+
+    @property
+    def key(self) -> str:
+        """The idempotency key, stable over retry, crash and resume."""
+        return f"{self.turn_id}/{self.id}"
+
+
+Op: TypeAlias = CallModel | CallTool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailed:
+    """The model did not reply.
+
+    Args:
+        error: Why.
+    """
+
+    error: ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailed:
+    """A handler, a renderer or a hook raised, or the result is of the wrong kind.
+
+    Args:
+        record: The call closed with an observation that names the exception's class only.
+        error: The exception, for a turn that ends on it.
+    """
+
+    record: ToolCallRecord
+    error: BaseException
+
+
+Outcome: TypeAlias = ChatResponse | ModelFailed | ToolCallRecord | ToolFailed

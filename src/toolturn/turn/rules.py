@@ -1,0 +1,148 @@
+"""How a response is judged: accepted or refused as a whole, before anything of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..codec import dumps, plain
+from ..errors import (
+    ToolLoopDirectReturnError,
+    ToolLoopEmptyResponseError,
+    ToolLoopError,
+    ToolLoopFilteredResponseError,
+    ToolLoopMalformedResponseError,
+    ToolLoopToolCallLimitError,
+    ToolLoopTruncatedResponseError,
+)
+from ..limits import Limits
+from ..messages import ChatResponse, ToolCall, text_of
+from .ops import ToolTraits
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a response is refused.
+
+    Args:
+        error: The class of the exit.
+        text: One sentence for people.
+        limit: The limit it would have passed, where that is the reason.
+    """
+
+    error: type[ToolLoopError]
+    text: str
+    limit: str | None = None
+
+
+TRUNCATED = Refusal(ToolLoopTruncatedResponseError, "model response was truncated")
+FILTERED = Refusal(ToolLoopFilteredResponseError, "model response was filtered or refused by the provider")
+BROKEN_CALL = Refusal(ToolLoopMalformedResponseError, "the provider reported a malformed tool call")
+NO_CALLS = Refusal(ToolLoopMalformedResponseError, "model reported tool calls without returning any calls")
+NOT_A_CALL = Refusal(ToolLoopMalformedResponseError, "tool calls must be ToolCall objects")
+BLANK_ID = Refusal(ToolLoopMalformedResponseError, "tool-call IDs must be non-empty strings")
+REPEATED_ID = Refusal(ToolLoopMalformedResponseError, "tool-call IDs must be unique within a turn")
+MIXED_DIRECT = Refusal(ToolLoopDirectReturnError, "a direct-return tool must be the only call in its model batch")
+EMPTY = Refusal(ToolLoopEmptyResponseError, "model returned neither tool calls nor a final answer")
+
+# Every other reason is neutral: calls beat "stop", and an unknown word says nothing.
+REASONS: Mapping[str, Refusal] = {
+    "length": TRUNCATED,
+    "max_tokens": TRUNCATED,
+    "max_output_tokens": TRUNCATED,
+    "incomplete": TRUNCATED,
+    "content_filter": FILTERED,
+    "content_filtered": FILTERED,
+    "safety": FILTERED,
+    "refusal": FILTERED,
+    "malformed_function_call": BROKEN_CALL,
+}
+_NEUTRAL = ("stop", "tool_calls", None)  # compared, not hashed: a provider may send anything
+
+
+def judge(
+    response: ChatResponse,
+    traits: Mapping[str, ToolTraits],
+    seen: set[Any],
+    accepted: int,
+    limits: Limits,
+) -> Refusal | None:
+    """Return why the response is refused, or None when it may enter the transcript.
+
+    The order of the checks is part of the contract: truncated or filtered, calls announced but absent, ids, a
+    direct-return tool beside others, the budget, nothing at all.
+
+    Args:
+        response: What the model sent.
+        traits: The traits of the tools by name.
+        seen: The ids of the turn so far; those of an accepted batch are added.
+        accepted: Calls accepted so far.
+        limits: The bounds.
+    """
+    calls = response.tool_calls
+    reason = response.finish_reason
+    if reason not in _NEUTRAL and (found := _reason(reason)) is not None:
+        return found
+    if not calls:
+        if reason == "tool_calls":
+            return NO_CALLS
+        content = response.content
+        text = content if type(content) is str else text_of(content)
+        return None if text.strip() else EMPTY
+    batch: set[Any] = set()
+    direct = False
+    for call in calls:
+        if not isinstance(call, ToolCall):
+            return NOT_A_CALL
+        call_id = call.id
+        if not isinstance(call_id, str) or not call_id.strip():
+            return BLANK_ID
+        batch.add(call_id)
+        if type(call.name) is str and (trait := traits.get(call.name)) is not None and trait.return_direct:
+            direct = True
+    if len(batch) != len(calls) or not seen.isdisjoint(batch):
+        return REPEATED_ID
+    if direct and len(calls) != 1:
+        return MIXED_DIRECT
+    if accepted + len(calls) > limits.tool_calls:
+        return over_budget(limits)
+    seen |= batch
+    return None
+
+
+def over_budget(limits: Limits) -> Refusal:
+    """Return the refusal of a batch that would pass the limit of tool calls."""
+    return Refusal(
+        ToolLoopToolCallLimitError,
+        f"model batch would exceed the {limits.tool_calls} tool-call limit",
+        "tool_calls",
+    )
+
+
+def _reason(reason: object) -> Refusal | None:
+    if not isinstance(reason, str):
+        return None
+    return REASONS.get(reason) or REASONS.get(reason.strip().lower())
+
+
+def owned_calls(calls: list[ToolCall] | None) -> list[ToolCall] | None:
+    """Return the transcript's own copy of a call list, in which names and arguments are text.
+
+    Args:
+        calls: The list of the response, which stays the caller's.
+    """
+    if calls is None:
+        return None
+    return [call if type(call.name) is str and type(call.arguments) is str else _as_text(call) for call in calls]
+
+
+def _as_text(call: ToolCall) -> ToolCall:
+    # The call itself is refused when it runs; only its place in the transcript has to be one a provider takes.
+    name: Any = call.name
+    arguments: Any = call.arguments
+    return ToolCall(
+        call.id,
+        name if isinstance(name, str) else dumps(plain(name)),
+        arguments if isinstance(arguments, str) else dumps(plain(arguments)),
+    )
