@@ -9,7 +9,6 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from . import codec
 from .drive import drive
@@ -150,7 +149,7 @@ def _prepare(
         history,
         known.definitions,
         known.traits,
-        turn_id=turn_id or uuid4().hex,
+        turn_id=turn_id or os.urandom(16).hex(),
         limits=bounds,
         on_limit=on_limit,
         tool_errors=tool_errors,

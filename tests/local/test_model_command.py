@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -149,24 +148,22 @@ def test_ctrl_c_ends_pip_as_well(
         process.communicate(timeout=20)
     assert process.returncode == 130
     assert names(cache) == {".index-sample"}
-    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert str(cache) not in left
+    assert hub.left.wait(20)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_a_terminal_gets_a_bar_with_the_rate_that_starts_where_the_download_goes_on(
+def test_a_terminal_gets_a_bar_that_starts_where_the_download_goes_on(
     sample: store.Weights, hub: Hub, cache: Path
 ) -> None:
-    import pty
-
+    if sys.platform == "win32":
+        pytest.skip("there are no pseudo-terminals")
     cache.mkdir(parents=True)
     (cache / f"{sample.file}.partial").write_bytes(CONTENT[:HALF])
     (cache / f"{sample.file}.partial.json").write_text(json.dumps({"sha256": sample.sha256, "etag": hub.etag}))
-    ours, theirs = pty.openpty()
+    ours, theirs = os.openpty()
     with os.fdopen(theirs, "wb") as terminal, start(sample, "pull", stderr=terminal) as process:
         out, _ = process.communicate(timeout=20)
-    with os.fdopen(ours, "rb") as screen:
-        shown = screen.read1(1 << 16).decode()
+        shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
     assert out.decode() == f"{cache / sample.file}\n"
     percents = [int(each) for each in re.findall(r"(\d+)%", shown)]
     assert percents[0] in (0, 50)

@@ -102,7 +102,8 @@ def test_a_gguf_file_is_found_by_its_path(tmp_path: Path) -> None:
 def test_a_path_may_begin_with_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert store.find("~/own.gguf") == put(tmp_path / "own.gguf")
+    path = put(tmp_path / "own.gguf")
+    assert store.find("~/own.gguf") == path
 
 
 @pytest.mark.parametrize("content", [b"", b"GGU", b"PK\x03\x04 something else"])
@@ -115,6 +116,12 @@ def test_a_file_without_the_magic_of_gguf_is_refused(tmp_path: Path, content: by
 def test_a_path_with_nothing_there_is_one_sentence() -> None:
     with pytest.raises(store.WeightsError, match=r"no model and no file named 'nowhere\.gguf'; name a GGUF"):
         store.find("nowhere.gguf")
+
+
+def test_an_empty_name_is_not_the_default_model(sample: store.Weights, cache: Path) -> None:
+    put(cache / sample.file)
+    with pytest.raises(store.WeightsError, match="cannot be read"):
+        store.find("")
 
 
 def test_a_folder_is_no_gguf_file(tmp_path: Path) -> None:

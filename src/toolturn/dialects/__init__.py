@@ -1,1 +1,1 @@
-"""TBD."""
+"""Dialects: wrappers that make a model of text one that calls tools."""

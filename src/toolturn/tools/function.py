@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, get_type_hints, overload
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel
 from pydantic_core import to_json
 
 from .context import ToolContext
@@ -101,6 +101,9 @@ def _make(
 
 def _request_model(function: Callable[..., Any], name: str) -> tuple[dict[str, str], type[BaseModel]]:
     """The model of the arguments, and which of its fields is which parameter."""
+    # these cost a fifth of the whole import and are needed by users of @tool only
+    from pydantic import ConfigDict, Field, create_model
+
     hints = get_type_hints(function, include_extras=True)
     told = _sections(inspect.getdoc(function) or "")[1]
     names: dict[str, str] = {}

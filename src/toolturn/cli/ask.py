@@ -1,0 +1,276 @@
+"""``toolturn ask`` and ``toolturn resume``: one turn from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from toolturn import (
+    ChatMessage,
+    ChatModel,
+    Limits,
+    ModelError,
+    Performer,
+    ToolLoopError,
+    ToolLoopResult,
+    ToolSet,
+    Turn,
+    codec,
+    drive,
+)
+from toolturn.loop import reopened
+from toolturn.transcript import check
+
+from . import saved
+from .choose import DEFAULT_MODEL, model_named, read_text, tools_named
+from .show import Screen
+
+_INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A turn that is ready to be driven."""
+
+    turn: Turn
+    model: ChatModel
+    model_name: str
+    tools: ToolSet
+    tool_names: tuple[str, ...]
+    as_json: bool
+    quiet: bool
+    path: Path | None = None
+
+
+_quiet = click.option("-q", "--quiet", is_flag=True, help="Show the answer only.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document with the whole audit.")
+
+
+@click.command()
+@click.argument("question", required=False)
+@click.option(
+    "--model",
+    "model_name",
+    default=DEFAULT_MODEL,
+    show_default=True,
+    help="'local' for the embedded model, a name of 'toolturn model list', or the path of a GGUF file.",
+)
+@click.option("--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]")
+@click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls.")
+@click.option("--max-tool-calls", type=click.IntRange(min=0), default=16, show_default=True, help="Tool calls.")
+@click.option(
+    "--on-limit",
+    type=click.Choice(["answer", "raise"]),
+    default="answer",
+    show_default=True,
+    help="At a limit: one last answer without tools, or an error.",
+)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for the whole turn.")
+@click.option("--system", help="The system message.")
+@click.option("--messages", "messages_file", help="A JSON list of messages to start with; '-' reads standard input.")
+@_quiet
+@_as_json
+def ask(
+    question: str | None,
+    model_name: str,
+    tool_names: tuple[str, ...],
+    max_iterations: int,
+    max_tool_calls: int,
+    on_limit: Literal["answer", "raise"],
+    timeout: float | None,
+    system: str | None,
+    messages_file: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Ask a model one question that it may use tools for.
+
+    The answer goes to standard output, what happens on the way to standard error. A turn that fails or is
+    interrupted is saved, and 'toolturn resume' continues it. Without a question it is read from standard input.
+
+    Exit codes: 0 an answer, 1 none, 2 wrong usage, 130 interrupted.
+    """
+    messages = _messages(question, system, messages_file)
+    tools = tools_named(tool_names)
+    turn = Turn()
+    turn.begin(
+        messages,
+        tools.definitions,
+        tools.traits,
+        turn_id=saved_id(),
+        limits=Limits(max_iterations, max_tool_calls, timeout),
+        on_limit=on_limit,
+        tool_errors="report",
+    )
+    _run(_Job(turn, model_named(model_name), model_name, tools, tool_names, as_json, quiet))
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--model", "model_name", help="Another model than before.")
+@click.option("--tools", "tool_names", multiple=True, help="Other toolboxes than before.")
+@click.option("--max-iterations", type=click.IntRange(min=1), help="Model calls, those made before included.")
+@click.option("--max-tool-calls", type=click.IntRange(min=0), help="Tool calls, those made before included.")
+@click.option("--on-limit", type=click.Choice(["answer", "raise"]), help="Another policy than before.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds, those used before included.")
+@_quiet
+@_as_json
+def resume(
+    file: str,
+    model_name: str | None,
+    tool_names: tuple[str, ...],
+    max_iterations: int | None,
+    max_tool_calls: int | None,
+    on_limit: Literal["answer", "raise"] | None,
+    timeout: float | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Continue a turn that failed or was interrupted: what has a result does not run again.
+
+    FILE is what 'toolturn ask' saved. A turn that stands at a limit needs a raised one. Exit codes are those of
+    'toolturn ask'; the file is removed when there is an answer.
+    """
+    try:
+        kept = saved.load(read_text(file))
+        turn = Turn.from_json(kept.state)
+    except ValueError as exc:
+        raise click.ClickException(f"{file}: {exc}") from None
+    name = model_name or kept.model
+    names = tool_names or kept.tools
+    tools = tools_named(names)
+    old = turn.limits
+    limits = replace(
+        old,
+        iterations=old.iterations if max_iterations is None else max_iterations,
+        tool_calls=old.tool_calls if max_tool_calls is None else max_tool_calls,
+        deadline=old.deadline if timeout is None else timeout,
+    )
+    try:
+        turn = reopened(turn, tools, limits=limits, on_limit=on_limit)
+    except ValueError as exc:
+        raise click.ClickException(_in_options(str(exc))) from None
+    _run(_Job(turn, model_named(name), name, tools, names, as_json, quiet, Path(file)))
+
+
+def _in_options(text: str) -> str:
+    """The library's advice in the words of the command line."""
+    for field, option in (
+        ("iterations", "--max-iterations"),
+        ("tool_calls", "--max-tool-calls"),
+        ("deadline", "--timeout"),
+    ):
+        text = text.replace(f"raise limits.{field} to resume", f"give a higher {option}")
+    return text
+
+
+def saved_id() -> str:
+    """Return a new name for a turn."""
+    import os
+
+    return os.urandom(16).hex()
+
+
+def _messages(question: str | None, system: str | None, file: str | None) -> list[ChatMessage]:
+    messages: list[ChatMessage] = []
+    if file is not None:
+        try:
+            messages += codec.messages_from_json(read_text(file))
+        except ValueError as exc:
+            raise click.ClickException(f"{file}: {exc}") from None
+    if system is not None:
+        messages.insert(0, ChatMessage("system", system))
+    if question is None and file is None and not sys.stdin.isatty():
+        question = read_text("-").strip()
+    if question:
+        messages.append(ChatMessage("user", question))
+    if not any(message.role != "system" for message in messages):
+        raise click.UsageError("there is no question: give one, or a file with --messages")
+    if faults := check(messages):
+        raise click.ClickException(f"{file}: the messages are no valid transcript: {faults[0]}")
+    return messages
+
+
+def _run(job: _Job) -> None:
+    """Drive the turn, show it, and save it when it does not end with an answer."""
+    screen = Screen(job.model_name, quiet=job.quiet, silent=job.as_json)
+    stopped_by: list[signal.Signals] = []
+    try:
+        result = asyncio.run(_drive(job, screen, stopped_by))
+    except ToolLoopError as exc:
+        _fail(job, str(exc), exc, 1)
+    except ModelError as exc:
+        _fail(job, str(exc), None, 1)
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        _fail(job, "interrupted", None, _INTERRUPTED[stopped_by[0] if stopped_by else signal.SIGINT])
+    else:
+        if job.as_json:
+            click.echo(json.dumps({"ok": True, **_told(job), **codec.result_to_dict(result)}))
+        if job.path is not None:
+            job.path.unlink(missing_ok=True)
+
+
+async def _drive(job: _Job, screen: Screen, stopped_by: list[signal.Signals]) -> ToolLoopResult:
+    task = asyncio.current_task()
+    assert task is not None
+
+    def stop(number: signal.Signals) -> None:
+        if not stopped_by:  # what comes again finds the cleanup under way, which is bounded
+            stopped_by.append(number)
+            task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in _INTERRUPTED:
+        try:
+            loop.add_signal_handler(number, stop, number)
+        except NotImplementedError:  # on Windows; there asyncio.run turns Ctrl-C into a cancel
+            break
+    load = getattr(job.model, "load", None)
+    if load is not None:
+        screen.note(f"[{job.model_name}] loading …")
+        await load()
+    perform = Performer(job.model, job.tools)
+    return await drive(job.turn, perform, screen)
+
+
+def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
+    job.turn.cancel(why)
+    path: Path | None = None
+    try:
+        path = saved.save(job.turn, job.model_name, job.tool_names, why, job.path)
+    except OSError as exc:
+        click.echo(f"The turn could not be saved: {exc}", err=True)
+    if job.as_json:
+        end = error or job.turn.exit
+        assert isinstance(end, ToolLoopError)
+        document = codec.error_to_dict(end)
+        del document["state"]
+        where = None if path is None else str(path)
+        click.echo(json.dumps({"ok": False, **_told(job), "saved": where, **document}))
+    else:
+        click.echo(f"Error: {why}." if not why.endswith(".") else f"Error: {why}", err=True)
+    if path is not None:
+        click.echo(f"The turn is saved; 'toolturn resume {_quoted(path)}' continues it.", err=True)
+    sys.exit(code)
+
+
+def _told(job: _Job) -> dict[str, Any]:
+    return {"model": job.model_name, "tools": _names(job.tools), "seconds": round(job.turn.seconds, 3)}
+
+
+def _names(tools: ToolSet) -> Sequence[str]:
+    return list(tools.names)
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(path))

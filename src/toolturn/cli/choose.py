@@ -1,0 +1,64 @@
+"""A model and tools from what a user typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from toolturn.model import ChatModel
+from toolturn.tools import ToolSet
+
+DEFAULT_MODEL = "local"
+
+
+def model_named(name: str) -> ChatModel:
+    """Return the model of a name.
+
+    Args:
+        name: ``local`` for the embedded one, a name that ``toolturn model list`` shows, or the path of a GGUF file.
+
+    Raises:
+        click.ClickException: There is none, or what it needs is missing.
+    """
+    from toolturn.local import WeightsError, local_model
+
+    try:
+        return local_model(None if name == DEFAULT_MODEL else name)
+    except (WeightsError, ImportError) as exc:
+        raise click.ClickException(str(exc)) from None
+
+
+def tools_named(names: Sequence[str]) -> ToolSet:
+    """Return the tools of toolboxes.
+
+    Args:
+        names: Toolboxes, each entry one or several with commas; all built-in ones where empty; ``none`` for none.
+
+    Raises:
+        click.BadParameter: There is no such toolbox.
+    """
+    from toolturn.toolboxes import TOOLBOXES, toolboxes
+
+    wanted = [part.strip() for name in names for part in name.split(",") if part.strip()] or list(TOOLBOXES)
+    if wanted == ["none"]:
+        return ToolSet()
+    try:
+        return toolboxes(wanted)
+    except ValueError as exc:
+        raise click.BadParameter(str(exc), param_hint="--tools") from None
+
+
+def read_text(path: str) -> str:
+    """Return the text of a file, or of standard input for ``-``.
+
+    Raises:
+        click.ClickException: It can not be read.
+    """
+    try:
+        if path == "-":
+            return click.get_text_stream("stdin").read()
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise click.ClickException(f"{path} can not be read: {exc}") from None

@@ -1,0 +1,94 @@
+"""Turns that did not end well, kept in files so that they can be continued."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolturn import codec
+from toolturn.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTurn:
+    """A turn with what is needed to continue it.
+
+    Args:
+        state: The turn as JSON.
+        model: The name of the model.
+        tools: The names of the toolboxes.
+        why: Why it stopped, for people.
+    """
+
+    state: str
+    model: str
+    tools: tuple[str, ...]
+    why: str
+
+
+def folder() -> Path:
+    """Return where saved turns are kept: ``TOOLTURN_STATE``, or the user's state folder."""
+    if given := os.environ.get("TOOLTURN_STATE"):
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "toolturn" / "turns"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "toolturn" / "turns"
+
+
+def save(turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | None = None) -> Path:
+    """Write a turn to a file that only its owner can read.
+
+    Args:
+        turn: The turn.
+        model: The name of the model.
+        tools: The names of the toolboxes.
+        why: Why it stopped.
+        path: Where to; a new file where None.
+
+    Returns:
+        The file.
+
+    Raises:
+        OSError: It can not be written.
+    """
+    if path is None:
+        path = folder() / f"{time.strftime('%Y%m%d-%H%M%S')}-{turn.turn_id[:8]}.json"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    document = {
+        "v": codec.VERSION,
+        "kind": "saved turn",
+        "model": model,
+        "tools": list(tools),
+        "why": why,
+        "turn": json.loads(turn.to_json()),
+    }
+    # written beside and moved, so that there is never half a file; no other user may read it, not even for a moment
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as out:
+        out.write(codec.dumps(document))
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(draft, path)
+    return path
+
+
+def load(text: str) -> SavedTurn:
+    """Return the turn that :func:`save` wrote.
+
+    Args:
+        text: What is in the file.
+
+    Raises:
+        ValueError: It is no saved turn.
+    """
+
+    def build(data: dict[str, Any]) -> SavedTurn:
+        return SavedTurn(codec.dumps(data["turn"]), str(data["model"]), tuple(data["tools"]), str(data["why"]))
+
+    return codec.read(text, "saved turn", build)

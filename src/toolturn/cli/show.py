@@ -1,0 +1,92 @@
+"""A running turn on the screen: progress on standard error, the answer on standard output."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from toolturn.events import Answer, Event, Iteration, Text, ToolCallStarted, ToolProgress, ToolResult
+
+_MAX_SHOWN = 2000
+
+
+class Screen:
+    """Shows the events of a turn.
+
+    The answer goes to standard output, on a terminal while it is made; everything else goes to standard error.
+
+    Args:
+        model: The name of the model.
+        quiet: Show the answer only.
+        silent: Show nothing at all.
+    """
+
+    def __init__(self, model: str, *, quiet: bool = False, silent: bool = False) -> None:
+        self._model = model
+        self._quiet = quiet or silent
+        self._silent = silent
+        self._live = sys.stdout.isatty() and not silent
+        self._written = ""
+
+    def note(self, text: str) -> None:
+        """Show a line about what happens."""
+        if not self._quiet:
+            self._end_line()
+            click.echo(click.style(text, dim=True), err=True)
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Iteration(number=number, forced=forced):
+                what = "a last answer without tools" if forced else f"call {number}"
+                self.note(f"[{self._model}] {what} …")
+            case Text(text=text) if self._live:
+                sys.stdout.write(text if self._written else text.lstrip())
+                sys.stdout.flush()
+                self._written += text
+            case ToolCallStarted(call=call):
+                if not self._quiet:
+                    self._end_line()
+                    arguments = _short(" ".join(str(call.arguments).split()))
+                    click.echo(
+                        f"  {click.style('→', fg='cyan')} {click.style(str(call.name), bold=True)} {arguments}",
+                        err=True,
+                    )
+            case ToolProgress(data=data):
+                if not self._quiet:
+                    click.echo(f"  {click.style('·', fg='cyan')} {_short(str(data))}", err=True)
+            case ToolResult(record=record):
+                if not self._quiet:
+                    good = record.status == "ok"
+                    sign = click.style("←" if good else "✗", fg="green" if good else "red")
+                    text = _short(str(record.message.content)).replace("\n", "\n    ")
+                    click.echo(f"  {sign} {text} {click.style(f'({record.seconds:.2f} s)', dim=True)}", err=True)
+                    if record.error:
+                        click.echo(f"    {click.style(_short(record.error), fg='red')}", err=True)
+            case Answer(content=content):
+                self._answer(content)
+            case _:
+                pass
+
+    def _answer(self, content: str) -> None:
+        if self._silent:
+            return
+        if self._live and self._written.strip() == content:
+            sys.stdout.write("\n")
+        else:
+            self._end_line()
+            click.echo(content)
+        self._written = ""
+        sys.stdout.flush()
+
+    def _end_line(self) -> None:
+        """Text that was shown turned out not to be the end: what follows begins on a line of its own."""
+        if self._live and self._written:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._written = ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text):,} characters)"

@@ -1,0 +1,39 @@
+"""``toolturn tools``: what the built-in toolboxes hold."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from .choose import tools_named
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--schemas", is_flag=True, help="Show the JSON Schema of each tool's arguments.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def tools(names: tuple[str, ...], schemas: bool, as_json: bool) -> None:
+    """List the built-in toolboxes and their tools; NAMES shows only these toolboxes."""
+    from toolturn.toolboxes import TOOLBOXES
+
+    wanted = names or tuple(TOOLBOXES)
+    boxes = {name: tools_named([name]) for name in wanted}
+    if as_json:
+        document = {
+            name: [{"name": d.name, "description": d.description, "parameters": d.parameters} for d in box.definitions]
+            for name, box in boxes.items()
+        }
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    for number, (name, box) in enumerate(boxes.items()):
+        if number:
+            click.echo()
+        click.echo(click.style(name, bold=True))
+        for definition in box.definitions:
+            arguments = ", ".join(definition.parameters.get("properties", {}))
+            click.echo(f"  {definition.name}({arguments})")
+            click.echo(click.wrap_text(definition.description, 100, "      ", "      ", preserve_paragraphs=True))
+            if schemas:
+                schema = json.dumps(definition.parameters, indent=2, ensure_ascii=False)
+                click.echo("\n".join(f"      {line}" for line in schema.splitlines()))
