@@ -14,9 +14,7 @@ from .codec import (
     result_from_json,
     result_to_json,
 )
-from .drive import (
-    drive,
-)
+from .drive import drive
 from .errors import (
     ModelContextError,
     ModelError,
@@ -39,42 +37,12 @@ from .errors import (
     ToolLoopTruncatedResponseError,
     ToolTimeoutError,
 )
-from .limits import (
-    Limits,
-)
-from .loop import (
-    TurnStream,
-    handle_tool_call,
-    resume,
-    run_tool_loop,
-    run_tool_loop_sync,
-    stream_tool_loop,
-)
-from .messages import (
-    ChatMessage,
-    ChatResponse,
-    ImagePart,
-    Repair,
-    TextPart,
-    ToolCall,
-    ToolDef,
-    Usage,
-)
-from .model import (
-    Capabilities,
-    ChatModel,
-    Delta,
-    ModelCallback,
-    ModelSettings,
-)
-from .perform import (
-    Performer,
-)
-from .results import (
-    ToolCallRecord,
-    ToolCallResult,
-    ToolLoopResult,
-)
+from .limits import Limits
+from .loop import TurnStream, handle_tool_call, resume, run_tool_loop, run_tool_loop_sync, stream_tool_loop
+from .messages import ChatMessage, ChatResponse, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
+from .model import Capabilities, ChatModel, Delta, ModelCallback, ModelSettings
+from .perform import Performer
+from .results import ToolCallRecord, ToolCallResult, ToolLoopResult
 from .tools import (
     AsyncTool,
     Tool,
@@ -88,14 +56,14 @@ from .tools import (
     tool_definitions,
     tool_from_schema,
 )
-from .turn import (
-    Turn,
-)
+from .turn import CallModel, CallTool, ModelFailed, ToolFailed, Turn
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncTool",
+    "CallModel",
+    "CallTool",
     "Capabilities",
     "ChatMessage",
     "ChatModel",
@@ -106,6 +74,7 @@ __all__ = [
     "ModelCallback",
     "ModelContextError",
     "ModelError",
+    "ModelFailed",
     "ModelRequestError",
     "ModelSettings",
     "ModelStreamError",
@@ -120,6 +89,7 @@ __all__ = [
     "ToolContext",
     "ToolDef",
     "ToolError",
+    "ToolFailed",
     "ToolHook",
     "ToolInvocation",
     "ToolInvocationResult",

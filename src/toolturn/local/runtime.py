@@ -107,7 +107,7 @@ class LocalModel(ChatModel):
     ) -> None:
         self._path = path.resolve()
         self._context = context
-        self._threads = threads or min(len(os.sched_getaffinity(0)), _MAX_THREADS)
+        self._threads = threads or min(_processors(), _MAX_THREADS)
         self._settings = settings or ModelSettings(temperature=0.0)
 
     @property
@@ -210,7 +210,7 @@ class LocalModel(ChatModel):
         own = self._settings
         given = settings or own
         request: dict[str, Any] = {
-            "messages": [{"role": message.role, "content": text_of(message.content)} for message in messages],
+            "messages": [{"role": message.role, "content": _sendable(message)} for message in messages],
             "max_tokens": given.max_tokens or own.max_tokens or MAX_TOKENS,
             "stream": True,
             "cache_prompt": True,
@@ -224,6 +224,16 @@ class LocalModel(ChatModel):
         if seed is not None:
             request["seed"] = seed
         return {**request, **own.extra, **given.extra}
+
+
+def _sendable(message: ChatMessage) -> str:
+    # half a surrogate pair has no form in what the library is sent
+    return text_of(message.content).encode("utf-8", "replace").decode()
+
+
+def _processors() -> int:
+    # those this process may use, where the system tells
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _usage(chunk: Mapping[str, Any]) -> Usage | None:
