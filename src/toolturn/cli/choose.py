@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def read_text(path: str) -> str:
     """
     try:
         if path == "-":
-            return click.get_text_stream("stdin").read()
+            return str(sys.stdin.read())
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise click.ClickException(f"{path} can not be read: {exc}") from None

@@ -18,7 +18,7 @@ from typing import Any
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, text_of
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 
-_DEFAULT_SYSTEM = "You are a helpful assistant. Use a tool when it fits the question; otherwise answer directly."
+_DEFAULT_SYSTEM = "You are a helpful assistant. Use a tool to {tasks}. Otherwise answer directly."
 
 _TOOL_PROMPT = """
 
@@ -231,8 +231,8 @@ def fold(messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...]) -> tuple
     """
     system, rest = _split_system(messages)
     if tools:
-        listed = "\n".join(json.dumps(tool.to_openai(), ensure_ascii=False) for tool in tools)
-        system = (system or _DEFAULT_SYSTEM) + _TOOL_PROMPT.format(tools=listed)
+        listed = "\n".join(json.dumps(_told(tool), ensure_ascii=False) for tool in tools)
+        system = (system or _default_system(tools)) + _TOOL_PROMPT.format(tools=listed)
     made: list[ChatMessage] = [ChatMessage("system", system)] if system else []
     results: list[str] = []
     for message in rest:
@@ -253,6 +253,36 @@ def fold(messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...]) -> tuple
     if results:
         made.append(ChatMessage("user", "\n".join(results)))
     return tuple(made)
+
+
+def _default_system(tools: tuple[ToolDef, ...]) -> str:
+    # a small model needs to be told what the tools are for before it reads their schemas
+    tasks = [tool.description.split(".")[0].split("\n")[0].strip() for tool in tools]
+    return _DEFAULT_SYSTEM.format(tasks="; ".join(task[:1].lower() + task[1:] for task in tasks))
+
+
+# The grammar enforces these; telling a model of them only makes the prompt longer.
+_UNTOLD = frozenset(("title", "pattern", "additionalProperties"))
+
+
+def _told(tool: ToolDef) -> dict[str, Any]:
+    return replace(tool, parameters=_lean(tool.parameters, schema=True)).to_openai()
+
+
+def _lean(value: Any, *, schema: bool) -> Any:
+    """A schema without what the grammar enforces; walked by position, since a parameter may be called ``title``."""
+    if isinstance(value, list):
+        return [_lean(item, schema=schema) for item in value]
+    if not isinstance(value, dict):
+        return value
+    named = ("properties", "$defs")
+    return {
+        key: {name: _lean(item, schema=True) for name, item in item.items()}
+        if schema and key in named and isinstance(item, dict)
+        else _lean(item, schema=schema and key not in ("enum", "const", "default", "examples"))
+        for key, item in value.items()
+        if not (schema and key in _UNTOLD)
+    }
 
 
 def fold_result(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:

@@ -14,6 +14,8 @@ from typing import Any
 from ..errors import ModelContextError, ModelError, ModelRequestError, ModelUnavailableError
 from ..messages import ChatMessage, ChatResponse, ToolDef, Usage, text_of
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
+from .prompts import PromptStates
+from .weights import cache_folder
 
 MAX_TOKENS = 2048
 _MAX_THREADS = 8
@@ -49,12 +51,22 @@ class _Runtime:
         params.warmup = False
         params.verbosity = 0
         # The library opens an HTTP port on loopback that nobody here uses: it gets a key that nobody knows.
-        params.api_keys = [secrets.token_hex(32)]
+        key = secrets.token_hex(32)
+        params.api_keys = [key]
         params.ui = False
+        folder = cache_folder() / "prompts"
+        params.slot_save_path = f"{folder}{os.sep}"
         self._server = xllamacpp.Server(params)
+        stat = path.stat()
+        identity = f"{path} {stat.st_size} {stat.st_mtime_ns} {context} {xllamacpp.__version__}"
+        self._states = PromptStates(folder, identity, self._server.listening_address, key, self._read)
+
+    def _read(self, message: dict[str, Any]) -> None:
+        self._server.handle_chat_completions({"messages": [message], "max_tokens": 1, "cache_prompt": True})
 
     def generate(self, request: dict[str, Any], on_chunk: Callable[[dict[str, Any]], bool]) -> None:
         """Run a request to its end; ``on_chunk`` returns True to cancel it."""
+        self._states.prepare(request["messages"])
         answer = self._server.handle_chat_completions(request, on_chunk)
         if answer is not None:
             on_chunk(answer)
