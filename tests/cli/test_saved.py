@@ -1,0 +1,48 @@
+"""Turns in files."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from toolturn import ChatMessage, Turn
+from toolturn.cli import saved
+
+
+def stopped() -> Turn:
+    turn = Turn("t")
+    turn.begin([ChatMessage("user", "héllo \ud800")], (), {})
+    turn.cancel("stopped")
+    return turn
+
+
+def test_a_saved_turn_is_read_back_equal(tmp_path: Path) -> None:
+    turn = stopped()
+    path = saved.save(turn, "local", ("math",), "why", tmp_path / "turn.json")
+    kept = saved.load(path.read_text())
+    assert Turn.from_json(kept.state) == turn
+    assert (kept.model, kept.tools, kept.why) == ("local", ("math",), "why")
+
+
+def test_only_the_owner_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLTURN_STATE", str(tmp_path / "new"))
+    path = saved.save(stopped(), "local", (), "why")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_file_that_was_open_to_all_is_closed_when_it_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "turn.json"
+    path.write_text("old")
+    path.chmod(0o644)
+    saved.save(stopped(), "local", (), "why", path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_state_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOOLTURN_STATE", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert saved.folder() == tmp_path / "toolturn" / "turns"
