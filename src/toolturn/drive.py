@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import Any
 
 from .errors import ToolLoopError
 from .events import Answer, Done, Emit, Iteration, ToolCallStarted, ToolResult
 from .perform import OpInterrupted, Perform
-from .results import ToolLoopResult
+from .results import ToolCallRecord, ToolLoopResult
 from .turn import CallModel, CallTool, Op, Outcome, ToolFailed, Turn
 
 
@@ -18,40 +20,22 @@ async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concu
         turn: One that has begun.
         perform: Carries out one op.
         emit: Is told of everything that happens, in order.
-        concurrency: How many calls of parallel tools may run at once.
+        concurrency: How many calls of parallel tools may run at once, at least 1.
 
     Returns:
         The result of the turn.
 
     Raises:
         ToolLoopError: The turn ended without an answer; the error says why and carries the transcript.
-        asyncio.CancelledError: The task was cancelled; the handlers have been cleaned up and ``turn`` holds the state.
+        ValueError: The turn has not begun, or the concurrency is below 1.
+        asyncio.CancelledError: The task was cancelled; handlers have been cleaned up and ``turn`` holds the state.
         Exception: What a plain model callback raised, unchanged; ``turn`` holds the state and can be resumed.
     """
     if turn.phase == "new":
         raise ValueError("the turn has not begun")
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    limit = turn.limits.deadline
-    try:
-        if limit is None:
-            await _until_exit(turn, perform, emit, concurrency)
-        else:
-            scope = asyncio.timeout_at(start + limit - turn.seconds)
-            try:
-                async with scope:
-                    await _until_exit(turn, perform, emit, concurrency)
-            except TimeoutError:
-                if not scope.expired():
-                    raise
-                turn.expire()
-    except (asyncio.CancelledError, KeyboardInterrupt) as exc:
-        turn.cancel("the turn was interrupted" if isinstance(exc, KeyboardInterrupt) else "the turn was cancelled")
-        raise
-    finally:
-        turn.tick(loop.time() - start)
-    end = turn.exit
-    assert end is not None
+    if concurrency < 1:
+        raise ValueError("concurrency must be at least 1")
+    end = await _Drive(turn, perform, emit, concurrency).to_exit()
     if emit is not None:
         if isinstance(end, ToolLoopResult):
             emit(Answer(end.content))
@@ -64,80 +48,141 @@ async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concu
     return end
 
 
-async def _until_exit(turn: Turn, perform: Perform, emit: Emit | None, concurrency: int) -> None:
-    while ops := turn.ops():
-        if concurrency == 1 or len(ops) == 1:
-            for op in ops:
-                if emit is not None:
-                    _announce(turn, op, emit)
+class _Drive:
+    """One run of the loop over one turn."""
+
+    __slots__ = ("_concurrency", "_emit", "_interrupted", "_perform", "_since", "_turn")
+
+    def __init__(self, turn: Turn, perform: Perform, emit: Emit | None, concurrency: int) -> None:
+        self._turn = turn
+        self._perform = perform
+        self._emit = emit
+        self._concurrency = concurrency
+        self._interrupted: list[tuple[Op, ToolCallRecord]] = []
+        self._since = 0.0
+
+    async def to_exit(self) -> ToolLoopResult | ToolLoopError:
+        turn = self._turn
+        now = asyncio.get_running_loop().time
+        self._since = now()
+        limit = turn.limits.deadline
+        try:
+            if limit is None:
+                await self._until_exit()
+            else:
+                scope = asyncio.timeout_at(self._since + limit - turn.seconds)
                 try:
-                    outcome = await perform(op, emit)
-                except OpInterrupted as exc:
-                    turn.apply(op, exc.outcome)
-                    if emit is not None:
-                        emit(ToolResult(exc.outcome))
-                    raise exc.interruption from None
-                _take(turn, op, outcome, emit)
+                    async with scope:
+                        await self._until_exit()
+                except TimeoutError:
+                    if not scope.expired():
+                        raise
+                    turn.expire()
+        except asyncio.CancelledError:
+            turn.cancel()
+            raise
+        except KeyboardInterrupt:
+            turn.cancel("the turn was interrupted")
+            raise
+        finally:
+            turn.tick(now() - self._since)
+            # What became of the calls that were running is told after the turn has ended: before, the last one of
+            # a batch would complete it.
+            for op, record in self._interrupted:
+                self._take(op, record)
+        end = turn.exit
+        assert end is not None
+        return end
+
+    async def _until_exit(self) -> None:
+        turn = self._turn
+        concurrency = self._concurrency
+        while ops := turn.ops():
+            if concurrency == 1 or len(ops) == 1:
+                for op in ops:
+                    await self._do(op)
+                    if turn.phase == "ended":
+                        break
+            else:
+                await self._together(ops)
+
+    async def _do(self, op: Op) -> None:
+        turn = self._turn
+        emit = self._emit
+        if emit is not None:
+            if isinstance(op, CallModel):
+                emit(Iteration(turn.iterations if op.forced else turn.iterations + 1, op.id, op.forced))
+            else:
+                emit(ToolCallStarted(op.call, op.id))
+        try:
+            outcome = await self._perform(op, emit)
+        except OpInterrupted as exc:
+            if exc.settled or turn.phase == "ended":
+                self._take(op, exc.outcome)
+            else:
+                self._interrupted.append((op, exc.outcome))
+            raise exc.interruption from None
+        self._take(op, outcome)
+        if turn.limits.deadline is not None:
+            self._look_at_the_clock(turn.limits.deadline)
+
+    def _take(self, op: Op, outcome: Outcome) -> None:
+        self._turn.apply(op, outcome)
+        if self._emit is not None and type(op) is CallTool:
+            record = outcome.record if isinstance(outcome, ToolFailed) else outcome
+            self._emit(ToolResult(record))  # type: ignore[arg-type]  # apply has refused anything else
+
+    def _look_at_the_clock(self, deadline: float) -> None:
+        # a model or tool may swallow the cancel at the deadline; nothing more is started after it all the same
+        now = asyncio.get_running_loop().time()
+        self._turn.tick(now - self._since)
+        self._since = now
+        if self._turn.seconds >= deadline:
+            self._turn.expire()
+
+    async def _together(self, ops: tuple[Op, ...]) -> None:
+        """Run these calls at once, as many as may be; when one ends the turn, the others are cancelled."""
+        turn = self._turn
+        waiting = iter(ops)
+
+        async def work() -> None:
+            for op in waiting:
+                await self._do(op)
+                if turn.phase == "ended":
+                    return
+
+        tasks = [asyncio.ensure_future(work()) for _ in range(min(self._concurrency, len(ops)))]
+        left: Iterable[asyncio.Task[None]] = tasks
+        try:
+            while left:
+                done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
                 if turn.phase == "ended":
                     break
-        else:
-            await _together(turn, ops, perform, emit, concurrency)
+        finally:
+            await end_tasks(tasks)
 
 
-def _announce(turn: Turn, op: Op, emit: Emit) -> None:
-    if isinstance(op, CallModel):
-        emit(Iteration(turn.iterations if op.forced else turn.iterations + 1, op.id, op.forced))
-    else:
-        emit(ToolCallStarted(op.call, op.id))
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel what still runs and wait for its end, which each handler's grace bounds.
 
+    Args:
+        tasks: The tasks; what they raise is of no interest any more.
 
-def _take(turn: Turn, op: Op, outcome: Outcome, emit: Emit | None) -> None:
-    turn.apply(op, outcome)
-    if emit is not None and type(op) is CallTool:
-        record = outcome.record if isinstance(outcome, ToolFailed) else outcome
-        emit(ToolResult(record))  # type: ignore[arg-type]  # apply has refused anything else
-
-
-async def _together(turn: Turn, ops: tuple[Op, ...], perform: Perform, emit: Emit | None, concurrency: int) -> None:
-    """Run these calls at once, at most ``concurrency`` of them; when one ends the turn, the others are cancelled."""
-    waiting = iter(ops)
-    running: set[asyncio.Task[None]] = set()
-    interruption: BaseException | None = None
-
-    async def work() -> None:
-        for op in waiting:
-            if emit is not None:
-                _announce(turn, op, emit)
-            try:
-                outcome = await perform(op, emit)
-            except OpInterrupted as exc:
-                turn.apply(op, exc.outcome)
-                if emit is not None:
-                    emit(ToolResult(exc.outcome))
-                raise exc.interruption from None
-            _take(turn, op, outcome, emit)
-            if turn.phase == "ended":
-                return
-
-    try:
-        running = {asyncio.ensure_future(work()) for _ in range(min(concurrency, len(ops)))}
-        left = running
-        while left:
-            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-            broken = next((task for task in done if task.cancelled() or task.exception() is not None), None)
-            if broken is not None:
-                interruption = asyncio.CancelledError() if broken.cancelled() else broken.exception()
-            if broken is not None or turn.phase == "ended":
-                break
-    finally:
-        unfinished = [task for task in running if not task.done()]
-        for task in unfinished:
-            task.cancel()
-        if unfinished:
-            # each handler has its own bounded time to clean up, so this ends
-            await asyncio.wait(unfinished)
-        for task in running:
-            if not task.cancelled():
-                task.exception()
-    if interruption is not None:
-        raise interruption
+    Raises:
+        asyncio.CancelledError: The caller was cancelled meanwhile; all tasks have ended all the same.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    for task in tasks:
+        task.cancel()
+    while left := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(left)
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
+    if cancelled is not None:
+        raise cancelled

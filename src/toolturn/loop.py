@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from . import codec
-from .drive import drive
+from .drive import drive, end_tasks
 from .errors import ToolLoopError
 from .events import Emit, Event
 from .limits import Limits, OnLimit
@@ -337,11 +337,8 @@ async def streaming(turn: Turn, perform: Performer, *, concurrency: int = 1) -> 
     try:
         yield stream
     finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait((task,))
-        if not task.cancelled():
-            task.exception()  # it was raised where somebody waited for it, or nobody wants it
+        # what it raises was raised where somebody waited for it, or nobody wants it
+        await end_tasks((task,))
 
 
 # --- from synchronous code -------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,17 +30,51 @@ Perform: TypeAlias = Callable[[Op, Emit | None], Awaitable[Outcome]]
 
 
 class OpInterrupted(BaseException):
-    """A tool call was interrupted from outside; carries what became of it beside the interruption.
+    """Something has to go on that is no outcome of the call; carries what became of the call beside it.
 
     Args:
         outcome: The record of the call.
-        interruption: The CancelledError or KeyboardInterrupt that has to go on.
+        interruption: The CancelledError or KeyboardInterrupt, or what the audience raised.
+        settled: Whether the call had ended by itself.
     """
 
-    def __init__(self, outcome: ToolCallRecord, interruption: BaseException) -> None:
+    def __init__(self, outcome: ToolCallRecord, interruption: BaseException, *, settled: bool = False) -> None:
         super().__init__(outcome, interruption)
         self.outcome = outcome
         self.interruption = interruption
+        self.settled = settled
+
+
+class _Listener:
+    """Passes what a handler emits on to the audience, on the event loop, until the call has ended."""
+
+    __slots__ = ("_closed", "_emit", "_loop", "_op", "broken")
+
+    def __init__(self, op: CallTool, emit: Emit, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._op = op
+        self._emit = emit
+        self._loop = loop
+        self._closed = False
+        self.broken: BaseException | None = None
+
+    def __call__(self, data: Any) -> None:
+        if self._loop is None:
+            self._tell(data)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+                self._loop.call_soon_threadsafe(self._tell, data)
+
+    def _tell(self, data: Any) -> None:
+        if self._closed or self.broken is not None:
+            return
+        try:
+            self._emit(ToolProgress(self._op.call, self._op.id, data))
+        except BaseException as exc:  # noqa: BLE001 - it is the audience's failure, not the tool's
+            self.broken = exc
+
+    def close(self) -> None:
+        """Hear nothing more: the handler was left behind, or has ended."""
+        self._closed = True
 
 
 class Performer:
@@ -148,6 +184,7 @@ class Performer:
         status: ToolStatus = "ok"
         direct = False
         failure: BaseException | None = None
+        listener: _Listener | None = None
         tool = self._tools.get(call.name) if isinstance(call.name, str) else None
         try:
             if tool is None:
@@ -158,8 +195,10 @@ class Performer:
                 except InvalidToolArguments as exc:
                     content, status = invalid_arguments_content(str(exc)), "invalid_arguments"
                 else:
-                    if self._hooks or tool._context_parameter is not None:
-                        result = await self._run_with_context(op, tool, request, emit)
+                    if self._hooks or tool.wants_context:
+                        if emit is not None:
+                            listener = _Listener(op, emit, asyncio.get_running_loop() if tool.threaded else None)
+                        result = await self._run_with_context(op, tool, request, listener)
                         content, direct, status = result.content, result.return_direct, result.status
                     else:
                         content = tool.render(await tool.execute(request, grace=self._grace))
@@ -178,7 +217,12 @@ class Performer:
             status = "outcome_unknown" if isinstance(exc, LeftBehind) else "cancelled"
             record = self._record(op, closing_content(status), False, status, began, start, None)
             raise OpInterrupted(record, exc) from None
+        finally:
+            if listener is not None:
+                listener.close()
         record = self._record(op, content, direct, status, began, start, failure)
+        if listener is not None and listener.broken is not None:
+            raise OpInterrupted(record, listener.broken, settled=True)
         return record if failure is None else ToolFailed(record, failure)
 
     def _record(
@@ -205,18 +249,10 @@ class Performer:
         return ToolCallRecord(call, message, direct, op.id, status, began, perf_counter() - start, error)
 
     async def _run_with_context(
-        self, op: CallTool, tool: Tool[Any, Any], request: Any, emit: Emit | None
+        self, op: CallTool, tool: Tool[Any, Any], request: Any, listener: _Listener | None
     ) -> ToolInvocationResult:
         known = self._context
-        context = ToolContext(
-            op.turn_id,
-            op.id,
-            op.call,
-            known.session,
-            known.language,
-            known.data,
-            None if emit is None else _progress(op, emit),
-        )
+        context = ToolContext(op.turn_id, op.id, op.call, known.session, known.language, known.data, listener)
         if not self._hooks:
             result = await tool.execute(request, context=context, grace=self._grace)
             return ToolInvocationResult(tool.render(result), tool.return_direct)
@@ -247,10 +283,6 @@ async def _result_of(given: Any) -> ToolInvocationResult | None:
     if value is None or isinstance(value, ToolInvocationResult):
         return value
     raise TypeError(f"a hook must return a ToolInvocationResult or None, not {type(value).__name__}")
-
-
-def _progress(op: CallTool, emit: Emit) -> Callable[[Any], None]:
-    return lambda data: emit(ToolProgress(op.call, op.id, data))
 
 
 def _text(exc: BaseException) -> str:

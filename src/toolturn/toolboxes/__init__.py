@@ -5,55 +5,47 @@ A toolbox is loaded when it is asked for, so that naming one costs nothing.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from types import MappingProxyType
 
 from ..tools import ToolSet
-from ..tools.toolset import AnyTool
 
 __all__ = ["TOOLBOXES", "Toolbox", "toolbox", "toolboxes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """A set of tools that is made on first use.
+    """A set of tools that is loaded on first use.
 
     Args:
         name: What it is called in configuration.
         description: One line of what its tools do, for people.
-        make: Makes the tools.
+        load: Gives the tools, the same ones each time.
     """
 
     name: str
     description: str
-    make: Callable[[], ToolSet]
-    _made: list[ToolSet] = field(default_factory=list, init=False, repr=False, compare=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-
-    @property
-    def tools(self) -> ToolSet:
-        """The tools; the same set each time."""
-        with self._lock:
-            if not self._made:
-                self._made.append(self.make())
-            return self._made[0]
+    load: Callable[[], ToolSet]
 
 
+@cache
 def _clock() -> ToolSet:
     from .clock import clock_toolbox
 
     return clock_toolbox()
 
 
+@cache
 def _math() -> ToolSet:
     from .math import math_toolbox
 
     return math_toolbox()
 
 
+@cache
 def _units() -> ToolSet:
     from .units import units_toolbox
 
@@ -72,6 +64,9 @@ TOOLBOXES: Mapping[str, Toolbox] = MappingProxyType(
 )
 """The toolboxes that come with toolturn, by name."""
 
+# A model of half a billion parameters that read current_time first called it for sums.
+_ORDER = ("math", "units", "clock")
+
 
 def toolbox(name: str) -> ToolSet:
     """Return the tools of a toolbox.
@@ -85,14 +80,17 @@ def toolbox(name: str) -> ToolSet:
     known = TOOLBOXES.get(name)
     if known is None:
         raise ValueError(_unknown("toolbox", name, TOOLBOXES))
-    return known.tools
+    return known.load()
 
 
 def toolboxes(names: Iterable[str]) -> ToolSet:
-    """Return the tools of several toolboxes in one set.
+    """Return the tools of several toolboxes in one set, in an order that does not depend on that of the names.
 
     Args:
         names: Names of toolboxes, or of single tools such as ``math.calculator``; what is named twice is there once.
+
+    Returns:
+        The tools, the most widely used first: a small model leans to what it reads first.
 
     Raises:
         ValueError: There is no toolbox or no tool of a name.
@@ -100,18 +98,15 @@ def toolboxes(names: Iterable[str]) -> ToolSet:
     """
     if isinstance(names, str):
         raise TypeError(f"toolboxes takes several names; for one, use toolbox({names!r})")
-    chosen: dict[str, AnyTool] = {}
+    chosen: dict[str, set[str]] = {}
     for name in names:
         box, dot, single = name.partition(".")
         tools = toolbox(box)
-        if not dot:
-            chosen.update(tools.items())
-            continue
-        tool = tools.get(single)
-        if tool is None:
+        if dot and single not in tools:
             raise ValueError(_unknown(f"tool in the toolbox {box!r}", single, tools.names))
-        chosen[single] = tool
-    return ToolSet(chosen)
+        chosen.setdefault(box, set()).update((single,) if dot else tools.names)
+    boxes = [box for box in dict.fromkeys((*_ORDER, *TOOLBOXES)) if box in chosen]
+    return ToolSet([tool for box in boxes for name, tool in toolbox(box).items() if name in chosen[box]])
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:

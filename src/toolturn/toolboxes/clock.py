@@ -128,7 +128,7 @@ _PLACES = {
     "Asia/Jakarta": "wib, indonesia",
     "Asia/Makassar": "bali, denpasar",
     "Asia/Kuala_Lumpur": "myt, malaysia",
-    "Asia/Singapore": "sgt",
+    "Asia/Singapore": "sgt, singapore",
     "Asia/Manila": "pht, philippines",
     "Asia/Shanghai": "china, china standard time, beijing, peking, shenzhen, guangzhou, chengdu, wuhan, prc",
     "Asia/Hong_Kong": "hkt, hongkong",
@@ -140,7 +140,8 @@ _PLACES = {
     "Australia/Brisbane": "queensland, gold coast",
     "Australia/Adelaide": "acst, acdt, south australia",
     "Australia/Perth": "awst, western australia",
-    "Pacific/Auckland": "nzst, nzdt, new zealand, wellington, christchurch",
+    "America/Jamaica": "jamaica",
+    "Pacific/Auckland": "nzst, nzdt, nz, new zealand, wellington, christchurch",
 }
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -253,7 +254,6 @@ def _quoted(text: str) -> str:
 
 # ---- zones by the names people give them
 
-_ENDINGS = (" timezone", " time zone", " time", " city")
 _OFFSET = re.compile(r"(?:utc|gmt)?\s*([+-])\s*([0-9]{1,2})(?::?([0-9]{2}))?")
 
 
@@ -278,26 +278,33 @@ def find_zone(name: str) -> tuple[tzinfo, str]:
             shown = f"UTC{found[1]}{minutes // 60:02}:{minutes % 60:02}"
             return timezone(timedelta(minutes=minutes if found[1] == "+" else -minutes)), shown
     zones = _zones()
-    for candidate in _readings(key):
-        if candidate in _UTC:
-            return UTC, "UTC"
-        if zone := zones.get(candidate):
-            return ZoneInfo(zone), zone
+    if zone := zones.get(key) or _reading(key, zones):
+        return ZoneInfo(zone), zone
     if len(zones) < len(_PLACES):
         raise ToolError("time zones are not installed: pip install 'toolturn[toolboxes]'")
-    near = sorted({zones[each] for each in get_close_matches(key.rpartition("/")[2], zones, 3, 0.75)})
+    near = sorted({zones[each] for each in get_close_matches(key.rpartition("/")[2], zones, 3, 0.82)})
     hint = f"did you mean {' or '.join(near)}?" if near else 'use a name such as "Europe/London" or "Tokyo"'
     raise ToolError(f"timezone: {_quoted(name)} is not known; {hint}")
 
 
-def _readings(key: str) -> list[str]:
-    """What to look for, in order: small models invent ``America/San_Francisco`` and write ``Paris, France``."""
-    readings = [key]
-    readings += [key.removesuffix(ending) for ending in _ENDINGS if key.endswith(ending)]
-    readings += [part.strip() for part in key.split(",")] if "," in key else []
-    if "/" in key:
-        readings.append(key.rpartition("/")[2].strip())
-    return readings + [reading.replace("-", " ") for reading in readings]
+def _reading(key: str, zones: dict[str, str]) -> str | None:
+    """The zone of a name that is none, where it can only mean one.
+
+    Small models write ``Paris, France`` and invent ``America/San_Francisco``; both are clear enough. But
+    ``Paris, Texas`` and ``Australia/London`` are not, as either half of them may be what was meant.
+    """
+    if "," in key:
+        named = {zones[part] for part in map(str.strip, key.split(",")) if part in zones}
+        return named.pop() if len(named) == 1 else None
+    region, slash, city = key.partition("/")
+    if slash:
+        zone = zones.get(city.rpartition("/")[2].strip())
+        agrees = zone is not None and (region.capitalize() not in _REGIONS or zone.lower().startswith(f"{region}/"))
+        return zone if agrees else None
+    for ending in (" timezone", " time zone", " time", " city"):
+        if zone := zones.get(key.removesuffix(ending)):
+            return zone
+    return zones.get(key.replace("-", " "))
 
 
 def _key(name: str) -> str:

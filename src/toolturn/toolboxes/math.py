@@ -633,7 +633,7 @@ def calculate(expression: str) -> str:
 
 
 # A grammar made from it writes names that the reader knows, and writes no function without its parenthesis.
-_PATTERN = rf"^([0-9+*/%^(),. -]|pi|({'|'.join(_FUNCTIONS)})\(){{1,200}}$"
+_PATTERN = rf"^([0-9+*/%^(),. -]|pi|({'|'.join(_FUNCTIONS)})\(){{1,80}}$"
 
 
 @tool(effect="none", parallel=True)

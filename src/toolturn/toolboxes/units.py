@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -64,6 +65,8 @@ UNITS: tuple[str, ...] = (
 _MAX_CHARS = 60
 _MAX_WORDS = 6
 _SIGNIFICANT = 6
+# The registry remembers whatever it has read and forgets nothing, about 1.5 kB each time.
+_MAX_USES = 20_000
 
 # What people write where the registry knows another name, or reads something else: its "fl oz" is a femtoliter
 # times an ounce, its C and F are coulomb and farad, its Gal is an acceleration.
@@ -149,19 +152,21 @@ class _Registry:
             from pint import UnitRegistry
         except ImportError:
             raise ToolError("the unit converter is not installed: pip install 'toolturn[toolboxes]'") from None
+        self.uses = 0
         self._registry: Any = UnitRegistry()
-        self._kinds = {self._base(self._registry.parse_units(unit)): kind for kind, unit in _KINDS.items()}
-        self._names: list[str] = [name for name in self._registry if len(name) > 2 and name.islower()]
+        self._kinds = {self._base(unit): kind for kind, unit in _KINDS.items()}
+        known = {name.replace("_", " ") for name in self._registry if len(name) > 2 and name.islower()}
+        self._names = [*UNITS, *sorted(known.difference(UNITS))]
 
     def convert(self, value: float, from_unit: str, to_unit: str) -> tuple[str, float, str]:
         """The value in the other unit, between the names of the two units."""
-        source, target = self._unit("from_unit", from_unit), self._unit("to_unit", to_unit)
+        source, base = self._unit("from_unit", from_unit)
+        target, wanted = self._unit("to_unit", to_unit)
         # Not the dimension: an angle, a byte and a percent have none, and rpm is no hertz.
-        base = self._base(source)
-        if base != self._base(target):
+        if base != wanted:
             raise ToolError(
-                f"to_unit: {_shown(target)} ({self._kind(target)}) can not be made of {_shown(source)} "
-                f"({self._kind(source)}); use two units of one kind, such as kilogram and pound"
+                f"to_unit: {_shown(target)} ({self._kind(wanted)}) can not be made of {_shown(source)} "
+                f"({self._kind(base)}); use two units of one kind, such as kilogram and pound"
             )
         result = self._magnitude(value, source, target)
         if self._kinds.get(base) == "temperature":
@@ -169,6 +174,8 @@ class _Registry:
             result = round(result, 9)
             if "delta" not in str(source) and self._magnitude(value, source, base) < -1e-9:
                 raise ToolError(f"value: {number_text(value)} {_shown(source)} is below absolute zero; use more")
+        elif value and not result:
+            raise ToolError("value: the result is too small; use a larger number, such as 10")
         if not math.isfinite(result):
             raise ToolError("value: the result is too large; use a smaller number, such as 10")
         return _shown(source), result, _shown(target)
@@ -185,37 +192,37 @@ class _Registry:
     def _base(self, unit: Any) -> Any:
         return self._registry.get_base_units(unit)[1]
 
-    def _kind(self, unit: Any) -> str:
-        base = self._base(unit)
+    def _kind(self, base: Any) -> str:
         return self._kinds.get(base) or _shown(base)
 
-    def _unit(self, field: str, text: str) -> Any:
+    def _unit(self, field: str, text: str) -> tuple[Any, Any]:
+        """The unit that a text names, and the base unit that tells its kind."""
         if len(text) > _MAX_CHARS:
             raise ToolError(f"{field}: the name is too long; use one unit such as kilometer")
         name = " ".join(text.replace("_", " ").split())
         if name[:1].isdigit() and not name.startswith("1/"):
             raise ToolError(f'{field}: {_quoted(text)} holds a number; put that in "value" and only the unit here')
         for reading in _readings(name):
-            if (unit := self._parsed(reading)) is not None:
-                return unit
-        near = get_close_matches(name.lower(), [*UNITS, *self._names], 3, 0.7)
+            if found := self._parsed(reading):
+                return found
+        near = get_close_matches(name.lower(), self._names, 3, 0.7)
         hint = f"did you mean {' or '.join(near)}?" if near else "use a full name such as kilometer or pound"
         raise ToolError(f"{field}: the unit {_quoted(text)} is not known; {hint}")
 
-    def _parsed(self, text: str) -> Any:
-        """The unit, or None where the registry knows none."""
+    def _parsed(self, text: str) -> tuple[Any, Any] | None:
         if not _UNIT.fullmatch(text) or len(_BETWEEN.split(text)) > _MAX_WORDS:
             return None
-        try:
-            unit = self._registry.parse_units(text)
-        except Exception:  # noqa: BLE001 - it also raises assertions and the errors of Python's own tokenizer
-            unit = None
-        if unit is None and text.isalpha():
-            # Only where one unit has the name in another case: GAL is a gallon or a galileo.
-            found = self._registry.parse_unit_name(text, case_sensitive=False)
-            if len(found) == 1:
-                unit = self._registry.Unit("".join(found[0][:2]))
-        return unit
+        for read in (self._registry.parse_units, self._in_any_case):
+            # Besides its own errors the registry raises assertions and those of Python's tokenizer.
+            with suppress(Exception):
+                unit = read(text)
+                return unit, self._base(unit)
+        return None
+
+    def _in_any_case(self, text: str) -> Any:
+        # Only where one unit has the name: GAL is a gallon or a galileo.
+        ((prefix, unit, _),) = self._registry.parse_unit_name(text, case_sensitive=False)
+        return self._registry.Unit(prefix + unit)
 
 
 def _readings(name: str) -> list[str]:
@@ -225,7 +232,7 @@ def _readings(name: str) -> list[str]:
     if known := _CASED.get(name) or _ALIASES.get(bare):
         return [known]
     readings = []
-    for each in (name, lower, bare):
+    for each in (name, lower) if bare == lower else (bare,):
         # A name of several words comes before a product: a light year is not light times a year.
         readings += [each.replace(" ", "_"), each, _BARE_POWER.sub(r"\1**\2", each)]
     return list(dict.fromkeys(readings))
@@ -263,8 +270,9 @@ def convert(value: float, from_unit: str, to_unit: str, *, decimals: int = 2) ->
     if not math.isfinite(value):
         raise ToolError("value: it must be a finite number, such as 10")
     with _lock:
-        if _registry is None:
+        if _registry is None or _registry.uses >= _MAX_USES:
             _registry = _Registry()
+        _registry.uses += 1
         source, result, target = _registry.convert(value, from_unit, to_unit)
     rounded = round(result, decimals) if abs(result) >= 1 else float(f"{result:.{_SIGNIFICANT}g}")
     return f"{number_text(value)} {source} = {number_text(rounded)} {target}"

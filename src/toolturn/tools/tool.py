@@ -111,6 +111,16 @@ class Tool(Generic[RequestT, ResultT]):
         return f"<{type(self).__name__} {self.name}>"
 
     @property
+    def wants_context(self) -> bool:
+        """Whether the handler has a parameter for a ToolContext."""
+        return self._context_parameter is not None
+
+    @property
+    def threaded(self) -> bool:
+        """Whether the handler runs in a worker thread."""
+        return self._threaded
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The JSON Schema of the arguments, made once."""
         if self._parameters is None:
