@@ -19,6 +19,7 @@ MAX_ARGUMENT_CHARS = 1_000_000
 MAX_DEPTH = 64
 _MAX_FAULTS = 20
 _MAX_NAME = 60
+_MAX_PLACE = 120
 _MAX_MESSAGE = 160
 
 
@@ -67,7 +68,8 @@ def parse_arguments(text: str) -> dict[str, Any]:
         value = _decode(text)
     except json.JSONDecodeError as exc:
         where = f"line {exc.lineno} column {exc.colno}"
-        raise InvalidToolArguments(f"arguments must be valid JSON: {exc.msg} at {where}") from None
+        what = exc.msg.removesuffix(" at")
+        raise InvalidToolArguments(f"arguments must be valid JSON: {what} at {where}") from None
     except InvalidToolArguments:
         raise
     except ValueError:  # the interpreter's bound on the digits of an integer
@@ -128,13 +130,17 @@ def describe_faults(exc: ValidationError) -> str:
     Returns:
         ``field: what is wrong`` for each fault, the declared fields first; the values themselves are left out.
     """
-    faults = exc.errors(include_url=False, include_context=False, include_input=False)
+    faults = exc.errors(include_url=False, include_input=False)
     # Keys the model made up must not crowd out the fields it has to mend.
     faults.sort(key=lambda fault: fault["type"] == "extra_forbidden")
     lines = []
     for fault in faults[:_MAX_FAULTS]:
         place = ".".join(_short(str(step), _MAX_NAME) for step in fault["loc"]) or "arguments"
-        lines.append(f"{place}: {_short(fault['msg'], _MAX_MESSAGE)}")
+        message = fault["msg"]
+        if fault["type"] == "union_tag_invalid":  # the only message of pydantic's own that repeats what was written
+            known = fault["ctx"]
+            message = f"{known['discriminator']} must be one of {known['expected_tags']}"
+        lines.append(f"{_short(place, _MAX_PLACE)}: {_short(message, _MAX_MESSAGE)}")
     if len(faults) > _MAX_FAULTS:
         lines.append(f"and {len(faults) - _MAX_FAULTS} more")
     return "; ".join(lines)

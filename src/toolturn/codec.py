@@ -97,12 +97,40 @@ def read(text: str, what: str, build: Callable[[dict[str, Any]], T]) -> T:
         raise ValueError(f"this saved {what} is damaged: {type(exc).__name__} {exc}") from None
 
 
+def kind_of(text: str) -> str | None:
+    """Return what kind of document of this codec a text is, or None.
+
+    Args:
+        text: Anything.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
 # --- messages ----------------------------------------------------------------------------
 
 
 def call_to_dict(call: ToolCall) -> dict[str, Any]:
     """Return a call in JSON's own types."""
     return {"id": plain(call.id), "name": plain(call.name), "arguments": plain(call.arguments)}
+
+
+def _calls_to_json(calls: Any) -> Any:
+    """The calls of a response, which may be anything a model sent."""
+    if not isinstance(calls, (list, tuple)):
+        return plain(calls)
+    return [call_to_dict(call) if isinstance(call, ToolCall) else plain(call) for call in calls]
+
+
+def _calls_from_json(calls: Any) -> Any:
+    if not isinstance(calls, list):
+        return calls
+    keys = {"id", "name", "arguments"}
+    return [call_from_dict(call) if isinstance(call, dict) and call.keys() == keys else call for call in calls]
 
 
 def call_from_dict(data: Mapping[str, Any]) -> ToolCall:
@@ -185,11 +213,10 @@ def messages_from_json(text: str) -> tuple[ChatMessage, ...]:
 
 def response_to_dict(response: ChatResponse) -> dict[str, Any]:
     """Return a response in JSON's own types, whatever the model sent."""
-    calls = response.tool_calls
     return {
         "content": _content_to_json(response.content),
         "reasoning": plain(response.reasoning),
-        "tool_calls": None if calls is None else [call_to_dict(call) for call in calls],
+        "tool_calls": _calls_to_json(response.tool_calls),
         "finish_reason": plain(response.finish_reason),
         "raw": plain(response.raw),
         "usage": None if response.usage is None else asdict(response.usage),
@@ -199,12 +226,11 @@ def response_to_dict(response: ChatResponse) -> dict[str, Any]:
 
 def response_from_dict(data: Mapping[str, Any]) -> ChatResponse:
     """Return the response that :func:`response_to_dict` wrote."""
-    calls = data["tool_calls"]
     content: Any = _content_from_json(data["content"])
     return ChatResponse(
         content,
         data["reasoning"],
-        None if calls is None else [call_from_dict(call) for call in calls],
+        _calls_from_json(data["tool_calls"]),
         data["finish_reason"],
         data["raw"],
         None if data["usage"] is None else Usage(**data["usage"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -89,7 +90,10 @@ class _Drive:
             # What became of the calls that were running is told after the turn has ended: before, the last one of
             # a batch would complete it.
             for op, record in self._interrupted:
-                self._take(op, record)
+                turn.apply(op, record)
+                if self._emit is not None:
+                    with contextlib.suppress(Exception):  # an audience that fails must not hide the cancel
+                        self._emit(ToolResult(record))
         end = turn.exit
         assert end is not None
         return end

@@ -185,7 +185,7 @@ def reopened(
         ValueError: There is nothing to resume, or it stands at a limit that was not raised.
     """
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
-    if isinstance(stopped, str) and '"kind":"error"' in stopped.replace(" ", ""):
+    if isinstance(stopped, str) and codec.kind_of(stopped) == "error":
         stopped = codec.error_from_json(stopped)
     if isinstance(stopped, ToolLoopError):
         if stopped.state is None:

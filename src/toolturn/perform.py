@@ -19,7 +19,7 @@ from .model import ChatModel, Delta, ModelCallback, ModelSettings
 from .results import ToolCallRecord, ToolStatus
 from .tools.context import ToolContext, TurnContext
 from .tools.hooks import ToolHook, ToolInvocation
-from .tools.running import DEFAULT_GRACE, LeftBehind
+from .tools.running import DEFAULT_GRACE, left_behind
 from .tools.tool import Tool, ToolInvocationResult, invalid_arguments_content
 from .tools.toolset import ToolSet, unknown_tool_content
 from .transcript import closing_content
@@ -154,14 +154,16 @@ class Performer:
 
     async def _call_model_aloud(self, op: CallModel, emit: Emit) -> Outcome:
         model = self._model
-        told = False
+        told: set[str] = set()
         response: ChatResponse | None = None
         if self._streams and isinstance(model, ChatModel):
             stream = model.stream(op.messages, op.tools, settings=self._settings)
-            async with aclosing(stream):  # type: ignore[type-var]
+            # any async iterator will do, also one that can not be closed
+            closing: Any = aclosing(stream) if hasattr(stream, "aclose") else contextlib.nullcontext()
+            async with closing:
                 async for item in stream:
                     if isinstance(item, Delta):
-                        told = True
+                        told.add(item.kind)
                         emit(Text(item.text, op.id) if item.kind == "text" else Reasoning(item.text, op.id))
                     else:
                         response = item
@@ -169,11 +171,10 @@ class Performer:
                 return ModelFailed(ModelStreamError("the model's stream ended before the reply was complete"))
         else:
             response = await self._ask(op)
-        if not told:
-            if response.reasoning:
-                emit(Reasoning(text_of(response.reasoning), op.id))
-            if text := text_of(response.content):
-                emit(Text(text, op.id))
+        if "reasoning" not in told and (thought := text_of(response.reasoning)):
+            emit(Reasoning(thought, op.id))
+        if "text" not in told and (text := text_of(response.content)):
+            emit(Text(text, op.id))
         return response
 
     # --- tools -----------------------------------------------------------------------
@@ -204,7 +205,7 @@ class Performer:
                         content = tool.render(await tool.execute(request, grace=self._grace))
                         direct = tool.return_direct
         except ToolError as exc:
-            content, status = json.dumps({"error": "tool_error", "detail": str(exc)}), "error"
+            content, status = json.dumps({"error": "tool_error", "detail": _text(exc)}), "error"
         except ToolTimeoutError as exc:
             failure = exc
             content, status = _timed_out(tool, exc)
@@ -214,7 +215,7 @@ class Performer:
         except GeneratorExit:
             raise
         except BaseException as exc:  # noqa: BLE001 - a cancel or an interrupt: told, then passed on
-            status = "outcome_unknown" if isinstance(exc, LeftBehind) else "cancelled"
+            status = "outcome_unknown" if left_behind(exc) else "cancelled"
             record = self._record(op, closing_content(status), False, status, began, start, None)
             raise OpInterrupted(record, exc) from None
         finally:
@@ -269,7 +270,7 @@ class Performer:
             try:
                 given = await _result_of(hook.before(invocation))
             except ToolError as exc:
-                content = json.dumps({"error": "refused", "detail": str(exc)})
+                content = json.dumps({"error": "refused", "detail": _text(exc)})
                 given = ToolInvocationResult(content, False, "refused")
         if given is None:
             given = await self._run_hooked(invocation, depth + 1)
@@ -280,7 +281,11 @@ class Performer:
 
 async def _result_of(given: Any) -> ToolInvocationResult | None:
     value = await given if inspect.isawaitable(given) else given
-    if value is None or isinstance(value, ToolInvocationResult):
+    if value is None:
+        return None
+    if isinstance(value, ToolInvocationResult):
+        if not isinstance(value.content, str):
+            raise TypeError(f"the content a hook gives must be text, not {type(value.content).__name__}")
         return value
     raise TypeError(f"a hook must return a ToolInvocationResult or None, not {type(value).__name__}")
 
@@ -298,7 +303,7 @@ def _failed(name: object, exc: BaseException) -> str:
 
 
 def _timed_out(tool: Tool[Any, Any] | None, exc: ToolTimeoutError) -> tuple[str, ToolStatus]:
-    if isinstance(exc.__cause__, LeftBehind):
+    if left_behind(exc):
         return closing_content("outcome_unknown"), "outcome_unknown"
     seconds = None if tool is None else tool.timeout
     return json.dumps(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from .messages import ChatMessage, ChatResponse, ToolCall, ToolDef
+from .messages import ChatMessage, ChatResponse, ToolCall, ToolDef, text_of
 from .model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 
 Expectation: TypeAlias = Callable[[tuple[ChatMessage, ...], tuple[ToolDef, ...]], Any]
@@ -122,7 +122,8 @@ class ScriptedModel(ChatModel):
             ScriptError: There is none, or the request is not the expected one.
         """
         response = self._next(messages, tools, settings).response
-        assert response is not None
+        if response is None:
+            raise ScriptError("this reply has pieces for a stream only, and the request is a plain one")
         return response
 
     async def stream(
@@ -141,8 +142,10 @@ class ScriptedModel(ChatModel):
         response = reply.response
         chunks = reply.chunks
         if chunks is None:
-            assert response is not None
-            chunks = [Delta(word) for word in _pieces(response.content)]
+            if response is None:
+                raise ScriptError("this reply has neither a response nor pieces")
+            thought = [Delta(response.reasoning, "reasoning")] if response.reasoning else []
+            chunks = [*thought, *(Delta(word) for word in _pieces(text_of(response.content)))]
         for chunk in chunks:
             yield Delta(chunk) if isinstance(chunk, str) else chunk
         if response is not None:

@@ -50,8 +50,8 @@ _REGIONS = {
 _LOCAL = {"local", "here", "local time", "localtime"}
 _UTC = {"utc", "z", "zulu", "gmt", "utc+0", "etc/utc", "universal", "coordinated universal time"}
 
-# What people call a zone, where the database of zones has no such name or means another thing by it: its EST is
-# a zone without summer time, its CST6CDT has no city.
+# What people call a zone, where the database has no such name or means another thing by it: its EST is a zone
+# without summer time.
 _PLACES = {
     "America/New_York": "est, edt, et, eastern, eastern time, us eastern, nyc, new york city, manhattan, brooklyn, "
     "washington, washington dc, washington d.c., boston, philadelphia, miami, atlanta, orlando, charlotte, pittsburgh, "
@@ -309,7 +309,7 @@ def _reading(key: str, zones: dict[str, str]) -> str | None:
 
 def _key(name: str) -> str:
     bare = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
-    return " ".join(bare.casefold().replace("_", " ").split())
+    return " ".join(bare.casefold().replace("_", " ").replace("−", "-").split())
 
 
 _zones_lock = threading.Lock()

@@ -53,10 +53,10 @@ def number_text(value: Number, digits: int = 12) -> str:
     # Floating point holds 15 digits; a longer row of them would be made up.
     most = MAX_DIGITS if exact else 15
     whole = number.adjusted() + 1
-    if whole > digits:
-        number = _decimal(value, min(whole + 2, most))
     if whole > most or whole < -8:
         return f"{number.normalize():e}"
+    if whole > digits:
+        number = _decimal(value, min(whole + 2, most))
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -167,7 +167,7 @@ def _percent(value: Number) -> Number:
 
 def _whole(value: Number, function: str) -> int:
     if not isinstance(value, int):
-        _refuse(f"{function}() takes whole numbers only, for example {function}(12)")
+        _refuse(f"{function}() takes whole numbers only; use for example 12")
     return value
 
 
@@ -337,7 +337,9 @@ class _Open:
     function: str | None = None
     arguments: int = 1
     tight: int = 0
+    """Commas that may group digits as well, as in ``1,234``."""
     loose: int = 0
+    """Signs that such commas do group digits: others that plainly end an argument, or a group such as ``,034``."""
 
     @property
     def separates(self) -> bool:
@@ -594,7 +596,7 @@ def _make_evaluator() -> Any:
     except ImportError:
         raise ToolError("the calculator is not installed: pip install 'toolturn[toolboxes]'") from None
     functions = {name: function.call for name, function in _FUNCTIONS.items()}
-    made = SimpleEval(_OPERATORS, {**functions, _PERCENT: _percent}, _CONSTANTS)
+    made = SimpleEval(operators=_OPERATORS, functions={**functions, _PERCENT: _percent}, names=_CONSTANTS)
     # What the reader can not write is not evaluated either.
     kept = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Constant)
     made.nodes = {kind: handler for kind, handler in made.nodes.items() if kind in kept}

@@ -117,7 +117,8 @@ _NAME = r"[^\W\d_]\w*"
 _POWER = r"(?:\s?(?:\^|\*\*)\s?-?[1-4]|[²³])?"
 _UNIT = re.compile(rf"(?:1\s?/\s?)?{_NAME}{_POWER}(?:(?:\s?[*/·⋅]\s?|\s){_NAME}{_POWER})*|[%°‰]")
 _BETWEEN = re.compile(r"[\s*/·⋅]+")
-_DEGREES = re.compile(r"(?:degrees?|deg\.?|°|º)\s?(?=(?:c|f|k|celsius|centigrade|fahrenheit|kelvins?)\Z)")
+_DEGREES = re.compile(r"\A(?:degrees?|deg\.?|°|º)\s?(?=(?:c|f|k|celsius|centigrade|fahrenheit|kelvins?)\Z)")
+_HYPHEN = re.compile(r"_|(?<=[^\W\d])-(?=[^\W\d])")
 _BARE_POWER = re.compile(r"([^\W\d_]+)([23])(?!\w)")
 
 _KINDS = {
@@ -199,8 +200,8 @@ class _Registry:
         """The unit that a text names, and the base unit that tells its kind."""
         if len(text) > _MAX_CHARS:
             raise ToolError(f"{field}: the name is too long; use one unit such as kilometer")
-        name = " ".join(text.replace("_", " ").split())
-        if name[:1].isdigit() and not name.startswith("1/"):
+        name = " ".join(_HYPHEN.sub(" ", text).split())
+        if name[:1].isdigit() and not name.replace(" ", "").startswith("1/"):
             raise ToolError(f'{field}: {_quoted(text)} holds a number; put that in "value" and only the unit here')
         for reading in _readings(name):
             if found := self._parsed(reading):

@@ -11,8 +11,7 @@ from typing import Annotated, Any, get_type_hints, overload
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from .context import ToolContext
-from .tool import Tool
+from .tool import Tool, exact_text, plain_function, takes_context
 
 
 class FunctionTool(Tool[BaseModel, Any]):
@@ -23,17 +22,17 @@ class FunctionTool(Tool[BaseModel, Any]):
         names, model = _request_model(function, name)
         self._names = names
         super().__init__(name, description, model, None, function, **options)
-        self.__doc__ = function.__doc__
+        self.__doc__ = plain_function(function).__doc__
         # The machinery calls handler(request); the function wants its parameters.
         self.handler = self._call_async if self._is_async else self._call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def _call(self, request: BaseModel, **known: Any) -> Any:
+    def _call(self, request: BaseModel, /, **known: Any) -> Any:
         return self.function(**{name: getattr(request, field) for field, name in self._names.items()}, **known)
 
-    async def _call_async(self, request: BaseModel, **known: Any) -> Any:
+    async def _call_async(self, request: BaseModel, /, **known: Any) -> Any:
         return await self._call(request, **known)
 
     def _checked(self, result: Any) -> Any:
@@ -52,7 +51,7 @@ def result_text(result: Any) -> str:
     Raises:
         pydantic_core.PydanticSerializationError: JSON has no form for it.
     """
-    return result if isinstance(result, str) else to_json(result).decode()
+    return exact_text(result) if isinstance(result, str) else to_json(result, inf_nan_mode="null").decode()
 
 
 @overload
@@ -92,8 +91,8 @@ def tool(
 def _make(
     function: Callable[..., Any], *, name: str | None, description: str | None, options: dict[str, Any]
 ) -> FunctionTool:
-    shown: str = name or str(getattr(function, "__name__", ""))
-    text = description or _sections(inspect.getdoc(function) or "")[0]
+    shown: str = name or str(getattr(plain_function(function), "__name__", ""))
+    text = description or _sections(_doc(function))[0]
     if not text:
         raise ValueError(f"tool {shown!r} needs a description: give the function a docstring")
     return FunctionTool(function, shown, text, **options)
@@ -104,13 +103,13 @@ def _request_model(function: Callable[..., Any], name: str) -> tuple[dict[str, s
     # these cost a fifth of the whole import and are needed by users of @tool only
     from pydantic import ConfigDict, Field, create_model
 
-    hints = get_type_hints(function, include_extras=True)
-    told = _sections(inspect.getdoc(function) or "")[1]
+    hints = get_type_hints(plain_function(function), include_extras=True)
+    told = _sections(_doc(function))[1]
     names: dict[str, str] = {}
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         hint = hints.get(parameter.name, Any)
-        if hint is ToolContext:
+        if takes_context(hint):
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"tool {name!r}: the parameter {parameter.name!r} can not be given by name")
@@ -118,10 +117,19 @@ def _request_model(function: Callable[..., Any], name: str) -> tuple[dict[str, s
         # The field has a name of its own because pydantic reserves some, such as "model_config" and "copy".
         field = f"p{len(names)}"
         names[field] = parameter.name
-        about = Field(default, alias=parameter.name, title=parameter.name, description=told.get(parameter.name))
+        known: dict[str, Any] = {"description": told[parameter.name]} if parameter.name in told else {}
+        about = Field(default, alias=parameter.name, title=parameter.name, **known)
         fields[field] = (Annotated[hint, about], default)
     model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     return names, model
+
+
+def _doc(function: Callable[..., Any]) -> str:
+    plain = plain_function(function)
+    doc = inspect.getdoc(plain)
+    if doc is None and not inspect.isroutine(function):
+        doc = inspect.getdoc(type(function))  # of an object that can be called, where its call is not described
+    return doc or ""
 
 
 _SECTION = re.compile(

@@ -38,8 +38,12 @@ class SchemaTool(Tool[dict[str, Any], Any]):
             if number == _MAX_FAULTS:
                 faults.append("and more")
                 break
-            place = ".".join(str(step) for step in fault.instance_path)[:_MAX_PATH] or "arguments"
-            faults.append(f"{place}: {fault.message[:_MAX_MESSAGE]}")
+            place = ".".join(str(step) for step in fault.instance_path)[:_MAX_PATH]
+            message = fault.message[:_MAX_MESSAGE]
+            if message.startswith("False schema") and not place:
+                place = ", ".join(sorted(arguments.keys() - self.parameters.get("properties", {}).keys()))[:_MAX_PATH]
+                message = "there is no such argument"
+            faults.append(f"{place or 'arguments'}: {message}")
         if faults:
             raise InvalidToolArguments("; ".join(faults))
         return arguments
@@ -90,4 +94,5 @@ def _validator(name: str, parameters: dict[str, Any]) -> Any:
         # the values are masked, so that no error repeats what the model wrote
         return jsonschema_rs.validator_for(parameters, mask="the value", retriever=refuse)
     except Exception as exc:  # noqa: BLE001 - whatever the library says of it
-        raise ValueError(f"the schema of tool {name!r} is not valid: {exc}") from None
+        why = str(exc).partition("\n")[0]
+        raise ValueError(f"the schema of tool {name!r} is not valid: {why}") from None

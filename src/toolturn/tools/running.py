@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
 import queue
@@ -13,12 +14,21 @@ from weakref import WeakKeyDictionary
 
 DEFAULT_GRACE = 5.0
 MAX_THREADS = 64
+MAX_WAIT = 1.0
 
 _unclosable: list[Coroutine[Any, Any, Any]] = []
 
 
-class LeftBehind(asyncio.CancelledError):
-    """A handler was cancelled and did not end within its grace; what becomes of it is not known."""
+class LeftBehind(Exception):
+    """The cause of a CancelledError: a handler did not end within its grace, what becomes of it is not known.
+
+    A cause and no subclass, because asyncio's own time-outs know a cancel by its exact class.
+    """
+
+
+def left_behind(exc: BaseException | None) -> bool:
+    """Return whether this cancel left a handler behind."""
+    return exc is not None and isinstance(exc.__cause__, LeftBehind)
 
 
 class Guarded:
@@ -33,15 +43,17 @@ class Guarded:
         grace: Seconds between the cancel and the end.
     """
 
-    __slots__ = ("_coroutine", "_grace", "left_behind")
+    __slots__ = ("_coroutine", "_grace")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], grace: float) -> None:
         self._coroutine = coroutine
         self._grace = grace
-        self.left_behind = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
         coroutine = self._coroutine
+        task = asyncio.current_task()
+        assert task is not None
+        before = task.cancelling()
         try:
             waits_for = coroutine.send(None)
             while True:
@@ -51,7 +63,10 @@ class Guarded:
                     coroutine.close()
                     raise
                 except asyncio.CancelledError as cancel:
-                    return (yield from self._clean_up(cancel))
+                    if task.cancelling() > before:
+                        waits_for = yield from self._clean_up(cancel, task, before)
+                    else:  # it is what was waited for that was cancelled, not this task
+                        waits_for = coroutine.throw(cancel)
                 except BaseException as exc:  # noqa: BLE001 - passed on to where it belongs
                     waits_for = coroutine.throw(exc)
                 else:
@@ -59,45 +74,46 @@ class Guarded:
         except StopIteration as stop:
             return stop.value
 
-    def _clean_up(self, cancel: asyncio.CancelledError) -> Generator[Any, Any, Any]:
-        """Hand the cancel to the coroutine and wait for its end; the cancel wins whatever it does."""
+    def _clean_up(
+        self, cancel: asyncio.CancelledError, task: asyncio.Task[Any], before: int
+    ) -> Generator[Any, Any, Any]:
+        """Hand the cancel to the coroutine and wait for its end, after which the cancel goes on.
+
+        A time-out or task group inside the coroutine cancels this task too, and takes it back when it has done with
+        it; then the coroutine goes on as if nothing had been.
+
+        What the coroutine waits for is waited for through a future of our own: the end of the grace has to wake
+        this task even where a cancel does not, such as in front of a task that cleans up slowly.
+        """
         coroutine = self._coroutine
-        task = asyncio.current_task()
-        assert task is not None
-        up = False
-
-        def time_is_up() -> None:
-            nonlocal up
-            up = True
-            task.cancel()
-
-        timer = asyncio.get_running_loop().call_later(self._grace, time_is_up)
-        try:
-            waits_for = coroutine.throw(cancel)
-            while True:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._grace
+        error: BaseException | None = cancel
+        while True:
+            try:
+                waits_for = coroutine.send(None) if error is None else coroutine.throw(error)
+            except (GeneratorExit, KeyboardInterrupt):
+                raise
+            except BaseException:
+                if task.cancelling() <= before:
+                    raise
+                raise cancel from None
+            if task.cancelling() <= before:
+                return waits_for
+            error = None
+            while error is None:
+                if loop.time() >= deadline:
+                    self._close()
+                    raise cancel from LeftBehind()
                 try:
-                    sent = yield waits_for
+                    error = yield from _wait(loop, waits_for, deadline)
                 except GeneratorExit:
                     coroutine.close()
                     raise
-                except asyncio.CancelledError as again:
-                    if up:
-                        task.uncancel()
-                        self._close()
-                        break
-                    waits_for = coroutine.throw(again)
-                else:
-                    waits_for = coroutine.send(sent)
-        except (GeneratorExit, KeyboardInterrupt):
-            raise
-        except BaseException:  # noqa: BLE001 - returned, or raised while cleaning up: it has ended
-            pass
-        finally:
-            timer.cancel()
-        raise cancel
+                if waits_for is None or waits_for.done():
+                    break
 
     def _close(self) -> None:
-        self.left_behind = True
         for _ in range(3):
             try:
                 self._coroutine.close()
@@ -107,6 +123,34 @@ class Guarded:
                 pass
             return
         _unclosable.append(self._coroutine)  # or its finaliser would complain somewhere else
+
+
+def _wait(
+    loop: asyncio.AbstractEventLoop, waits_for: Any, deadline: float
+) -> Generator[Any, Any, asyncio.CancelledError | None]:
+    """Wait for what a coroutine waits for, or the deadline; return a cancel that has to be thrown into it."""
+    wake = loop.create_future()
+
+    def go_on(_: object = None) -> None:
+        if not wake.done():
+            wake.set_result(None)
+
+    timer = loop.call_at(deadline, go_on)
+    if waits_for is None:  # a bare yield, as of sleep(0)
+        loop.call_soon(go_on)
+    else:
+        waits_for._asyncio_future_blocking = False  # as a task does with what it is given
+        waits_for.add_done_callback(go_on)
+    try:
+        yield from wake
+    except asyncio.CancelledError as again:
+        # as a task does: what is waited for is cancelled, and where it can not be, the coroutine is
+        return None if waits_for is not None and waits_for.cancel() else again
+    finally:
+        timer.cancel()
+        if waits_for is not None:
+            waits_for.remove_done_callback(go_on)
+    return None
 
 
 # --- threads ---------------------------------------------------------------------------
@@ -144,26 +188,43 @@ async def run_in_thread(function: Callable[[], Any], grace: float) -> Any:
         What the function returns; what it raises is raised.
 
     Raises:
-        LeftBehind: It was cancelled and still runs.
+        asyncio.CancelledError: The caller was cancelled; caused by LeftBehind when the function still runs.
     """
     loop = asyncio.get_running_loop()
     places = _places.get(loop)
     if places is None:
         places = _places[loop] = asyncio.Semaphore(MAX_THREADS)
-    async with places:
+    held = await _take_place(places)
+    try:
         future = loop.create_future()
         _start(loop, future, function)
         try:
             return await asyncio.shield(future)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancel:
             if not future.done():
-                await asyncio.wait((future,), timeout=grace)
+                with contextlib.suppress(asyncio.CancelledError):  # a second one does not wait for the grace
+                    await asyncio.wait((future,), timeout=grace)
             if not future.done():
                 future.cancel()  # so that nobody is told of what comes too late
-                raise LeftBehind from None
+                raise cancel from LeftBehind()
             if not future.cancelled():
                 future.exception()  # it is of no interest any more
             raise
+    finally:
+        if held:
+            places.release()
+
+
+async def _take_place(places: asyncio.Semaphore) -> bool:
+    """Wait for a place, but not for ever: those who hold them may wait for the one who asks."""
+    if not places.locked():
+        await places.acquire()
+        return True
+    try:
+        await asyncio.wait_for(places.acquire(), MAX_WAIT)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _start(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], function: Callable[[], Any]) -> None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,7 +18,7 @@ from ..messages import ToolDef
 from ..results import ToolStatus
 from ..turn import Effect, ToolTraits
 from .context import ToolContext
-from .running import DEFAULT_GRACE, Guarded, LeftBehind, run_in_thread
+from .running import DEFAULT_GRACE, Guarded, left_behind, run_in_thread
 
 RequestT = TypeVar("RequestT")
 ResultT = TypeVar("ResultT")
@@ -84,7 +84,7 @@ class Tool(Generic[RequestT, ResultT]):
             raise ValueError(f"tool {name!r} needs a description")
         if not callable(handler):
             raise TypeError(f"the handler of tool {name!r} can not be called")
-        if timeout is not None and timeout <= 0:
+        if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
             raise ValueError(f"the timeout of tool {name!r} must be a positive number of seconds")
         self.name = name
         self.description = description
@@ -171,31 +171,22 @@ class Tool(Generic[RequestT, ResultT]):
             The result, of the result model; a dictionary the handler gave is validated.
 
         Raises:
-            ToolTimeoutError: It took longer than the tool's timeout; ``__cause__`` is a LeftBehind when it still runs.
+            ToolTimeoutError: It took longer than the timeout; ``__cause__`` is LeftBehind when it still runs.
             TypeError: The result is not of the result model.
             Exception: Whatever the handler raises.
         """
         if self.timeout is None:
             return self._checked(await self._run(request, context, grace))
         scope = asyncio.timeout(self.timeout)
-        left: LeftBehind | None = None
         try:
             async with scope:
-                try:
-                    result = await self._run(request, context, grace)
-                except LeftBehind as exc:
-                    # asyncio.timeout knows its own cancel by the exact class
-                    left = exc
-                    raise asyncio.CancelledError from exc
-            return self._checked(result)
-        except TimeoutError:
+                return self._checked(await self._run(request, context, grace))
+        except TimeoutError as exc:
             if not scope.expired():
                 raise
+            cancel = exc.__cause__
+            left = cancel.__cause__ if left_behind(cancel) and cancel is not None else None
             raise ToolTimeoutError(f"tool {self.name!r} took longer than {self.timeout:g} seconds") from left
-        except asyncio.CancelledError:
-            if left is not None:
-                raise left from None
-            raise
 
     async def _run(self, request: RequestT, context: ToolContext | None, grace: float) -> Any:
         handler = self.handler
@@ -214,13 +205,7 @@ class Tool(Generic[RequestT, ResultT]):
             else:
                 result = handler(request, **known)
         if inspect.isawaitable(result):
-            guard = Guarded(result if inspect.iscoroutine(result) else _await(result), grace)
-            try:
-                return await guard
-            except asyncio.CancelledError:
-                if guard.left_behind:
-                    raise LeftBehind from None
-                raise
+            return await Guarded(result if inspect.iscoroutine(result) else _await(result), grace)
         return result
 
     def _checked(self, result: Any) -> ResultT:
@@ -249,7 +234,7 @@ class Tool(Generic[RequestT, ResultT]):
             text: Any = self.render_result(result)
             if not isinstance(text, str):
                 raise TypeError(f"render_result of tool {self.name!r} gave {type(text).__name__}, not text")
-            return text
+            return exact_text(text)
         return self._text(result)
 
     def _text(self, result: ResultT) -> str:
@@ -297,14 +282,29 @@ async def _await(awaitable: Awaitable[Any]) -> Any:
 
 def _context_parameter(handler: Callable[..., Any]) -> str | None:
     """The name of the handler's parameter that is annotated ToolContext, where it has one."""
-    while isinstance(handler, partial):
-        handler = handler.func
-    function = inspect.unwrap(handler) if inspect.isroutine(handler) else type(handler).__call__
+    function = plain_function(handler)
     try:
         hints = get_type_hints(function)
     except Exception:  # noqa: BLE001 - a name that can not be resolved is not ours to complain about
         hints = getattr(function, "__annotations__", {})
     for name, hint in hints.items():
-        if name != "return" and (hint is ToolContext or hint == "ToolContext"):
+        if name != "return" and takes_context(hint):
             return name
     return None
+
+
+def takes_context(hint: Any) -> bool:
+    """Return whether a parameter with this annotation is given a ToolContext; it may be optional."""
+    return hint is ToolContext or hint == "ToolContext" or ToolContext in get_args(hint)
+
+
+def plain_function(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function behind a decorated one, a partial, or an object that can be called."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    return inspect.unwrap(handler) if inspect.isroutine(handler) else type(handler).__call__
+
+
+def exact_text(text: str) -> str:
+    """Return the text as a plain ``str``, also when it is a member of a text enumeration."""
+    return text if type(text) is str else str.__str__(text)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from ..codec import plain
 from ..messages import ToolDef
 from ..turn import ToolTraits
 from .tool import Tool
@@ -66,7 +67,11 @@ class ToolSet:
         for namespace, members in tools.items():
             if not namespace:
                 raise ValueError("tool namespace must not be empty")
-            pairs = members.items() if isinstance(members, ToolSet) else [(tool.name, tool) for tool in members]
+            pairs = (
+                members.items()
+                if isinstance(members, ToolSet)
+                else [(getattr(tool, "name", ""), tool) for tool in members]
+            )
             named += [(f"{namespace}__{name}", tool) for name, tool in pairs]
         made: dict[str, AnyTool] = {}
         for name, tool in named:
@@ -143,9 +148,4 @@ def unknown_tool_content(name: Any, tools: ToolSet) -> str:
     """
     if isinstance(name, str) and len(name) > _MAX_NAME:
         name = name[:_MAX_NAME]
-    known: dict[str, Any] = {
-        "error": "unknown_tool",
-        "tool": name,
-        "available": list(tools.names[:_MAX_LISTED]),
-    }
-    return json.dumps(known, default=lambda value: type(value).__name__)
+    return json.dumps({"error": "unknown_tool", "tool": plain(name), "available": list(tools.names[:_MAX_LISTED])})

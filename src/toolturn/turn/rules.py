@@ -90,6 +90,8 @@ def judge(
         content = response.content
         text = content if type(content) is str else text_of(content)
         return None if text.strip() else EMPTY
+    if not isinstance(calls, (list, tuple)):
+        return NOT_A_CALL
     batch: set[Any] = set()
     direct = False
     for call in calls:
