@@ -367,15 +367,15 @@ class _Background:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         loop = self.loop()
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self._thread or _waits_for_background.get():
             # a tool on the background loop runs a turn of its own: waiting here would wait for itself
             return _in_new_thread(coroutine)
         context = contextvars.copy_context()
-        started: list[asyncio.Task[T]] = []
+        started: list[asyncio.Task[T | _Stop]] = []
         done = threading.Event()
 
         def start() -> None:
-            task = loop.create_task(coroutine, context=context)
+            task = loop.create_task(_contained(coroutine), context=context)
             started.append(task)
             task.add_done_callback(lambda _: done.set())
 
@@ -388,16 +388,39 @@ class _Background:
             if not started[0].cancelled():
                 started[0].exception()
             raise
-        return started[0].result()
+        outcome = started[0].result()
+        if isinstance(outcome, _Stop):
+            raise outcome.error
+        return outcome
+
+
+class _Stop:
+    """What would end the event loop if a task raised it."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+async def _contained(coroutine: Coroutine[Any, Any, T]) -> T | _Stop:
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt) as exc:
+        return _Stop(exc)
+
+
+# Whether the background loop stands still until the code that runs here returns.
+_waits_for_background: contextvars.ContextVar[bool] = contextvars.ContextVar("_waits_for_background", default=False)
 
 
 def _in_new_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     outcome: list[T] = []
     failure: list[BaseException] = []
+    context = contextvars.copy_context()
+    context.run(_waits_for_background.set, True)
 
     def work() -> None:
         try:
-            outcome.append(asyncio.run(coroutine))
+            outcome.append(context.run(asyncio.run, coroutine))
         except BaseException as exc:  # noqa: BLE001 - raised again where it belongs
             failure.append(exc)
 

@@ -305,7 +305,7 @@ def _failed(name: object, exc: BaseException) -> str:
 def _timed_out(tool: Tool[Any, Any] | None, exc: ToolTimeoutError) -> tuple[str, ToolStatus]:
     if left_behind(exc):
         return closing_content("outcome_unknown"), "outcome_unknown"
-    seconds = None if tool is None else tool.timeout
-    return json.dumps(
-        {"error": "tool_timeout", "detail": f"the call did not finish within {seconds} seconds"}
-    ), "timeout"
+    if tool is None or tool.timeout is None:  # the time-out of another tool, which the handler runs
+        return _failed("" if tool is None else tool.name, exc), "error"
+    detail = f"the call did not finish within {tool.timeout:g} seconds"
+    return json.dumps({"error": "tool_timeout", "detail": detail}), "timeout"

@@ -50,68 +50,64 @@ class Guarded:
         self._grace = grace
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        """Step the coroutine to its end.
+
+        A time-out or task group inside the coroutine cancels this task too, and takes it back when it has done with
+        it; then nothing has been. A cancel that is not taken back wins, whatever the coroutine makes of it.
+        """
         coroutine = self._coroutine
         task = asyncio.current_task()
         assert task is not None
         before = task.cancelling()
-        try:
-            waits_for = coroutine.send(None)
-            while True:
-                try:
-                    sent = yield waits_for
-                except GeneratorExit:
-                    coroutine.close()
-                    raise
-                except asyncio.CancelledError as cancel:
-                    if task.cancelling() > before:
-                        waits_for = yield from self._clean_up(cancel, task, before)
-                    else:  # it is what was waited for that was cancelled, not this task
-                        waits_for = coroutine.throw(cancel)
-                except BaseException as exc:  # noqa: BLE001 - passed on to where it belongs
-                    waits_for = coroutine.throw(exc)
-                else:
-                    waits_for = coroutine.send(sent)
-        except StopIteration as stop:
-            return stop.value
-
-    def _clean_up(
-        self, cancel: asyncio.CancelledError, task: asyncio.Task[Any], before: int
-    ) -> Generator[Any, Any, Any]:
-        """Hand the cancel to the coroutine and wait for its end, after which the cancel goes on.
-
-        A time-out or task group inside the coroutine cancels this task too, and takes it back when it has done with
-        it; then the coroutine goes on as if nothing had been.
-
-        What the coroutine waits for is waited for through a future of our own: the end of the grace has to wake
-        this task even where a cancel does not, such as in front of a task that cleans up slowly.
-        """
-        coroutine = self._coroutine
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._grace
-        error: BaseException | None = cancel
+        cancel: asyncio.CancelledError | None = None
+        deadline: float | None = None
+        error: BaseException | None = None
         while True:
             try:
                 waits_for = coroutine.send(None) if error is None else coroutine.throw(error)
+            except StopIteration as stop:
+                if cancel is None or task.cancelling() <= before:
+                    return stop.value
+                raise cancel from None
             except (GeneratorExit, KeyboardInterrupt):
                 raise
             except BaseException:
-                if task.cancelling() <= before:
+                if cancel is None or task.cancelling() <= before:
                     raise
                 raise cancel from None
-            if task.cancelling() <= before:
-                return waits_for
             error = None
-            while error is None:
-                if loop.time() >= deadline:
-                    self._close()
-                    raise cancel from LeftBehind()
-                try:
-                    error = yield from _wait(loop, waits_for, deadline)
-                except GeneratorExit:
-                    coroutine.close()
-                    raise
-                if waits_for is None or waits_for.done():
-                    break
+            if cancel is not None and task.cancelling() <= before:
+                cancel = deadline = None
+            try:
+                if cancel is None and (waits_for is None or type(waits_for) is asyncio.Future):
+                    yield waits_for
+                    continue
+                # Other things, such as a task that cleans up slowly, do not end at once when they are cancelled, and
+                # after a cancel the end of the grace has to be heard: those are waited for through a future of ours.
+                while error is None:
+                    if deadline is not None and asyncio.get_running_loop().time() >= deadline:
+                        assert cancel is not None
+                        self._close()
+                        raise _TimeIsUp
+                    error = yield from _wait(waits_for, deadline)
+                    if error is None:
+                        if waits_for is None or waits_for.done():
+                            break
+                    elif waits_for is not None and waits_for.cancel():
+                        # as a task does: what is waited for is cancelled, and where it can not be, the coroutine is
+                        if cancel is None and task.cancelling() > before:
+                            cancel, deadline = error, asyncio.get_running_loop().time() + self._grace
+                        error = None
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except _TimeIsUp:
+                assert cancel is not None
+                raise cancel from LeftBehind()
+            except BaseException as exc:  # noqa: BLE001 - passed on to where it belongs
+                error = exc
+            if isinstance(error, asyncio.CancelledError) and cancel is None and task.cancelling() > before:
+                cancel, deadline = error, asyncio.get_running_loop().time() + self._grace
 
     def _close(self) -> None:
         for _ in range(3):
@@ -125,17 +121,20 @@ class Guarded:
         _unclosable.append(self._coroutine)  # or its finaliser would complain somewhere else
 
 
-def _wait(
-    loop: asyncio.AbstractEventLoop, waits_for: Any, deadline: float
-) -> Generator[Any, Any, asyncio.CancelledError | None]:
-    """Wait for what a coroutine waits for, or the deadline; return a cancel that has to be thrown into it."""
+class _TimeIsUp(BaseException):
+    """The grace of a cancelled coroutine has passed."""
+
+
+def _wait(waits_for: Any, deadline: float | None) -> Generator[Any, Any, asyncio.CancelledError | None]:
+    """Wait for what a coroutine waits for, or the deadline; return the cancel that comes instead."""
+    loop = asyncio.get_running_loop()
     wake = loop.create_future()
 
     def go_on(_: object = None) -> None:
         if not wake.done():
             wake.set_result(None)
 
-    timer = loop.call_at(deadline, go_on)
+    timer = None if deadline is None else loop.call_at(deadline, go_on)
     if waits_for is None:  # a bare yield, as of sleep(0)
         loop.call_soon(go_on)
     else:
@@ -143,11 +142,11 @@ def _wait(
         waits_for.add_done_callback(go_on)
     try:
         yield from wake
-    except asyncio.CancelledError as again:
-        # as a task does: what is waited for is cancelled, and where it can not be, the coroutine is
-        return None if waits_for is not None and waits_for.cancel() else again
+    except asyncio.CancelledError as cancel:
+        return cancel
     finally:
-        timer.cancel()
+        if timer is not None:
+            timer.cancel()
         if waits_for is not None:
             waits_for.remove_done_callback(go_on)
     return None
