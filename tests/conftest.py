@@ -1,6 +1,6 @@
 """How thorough the property-based tests are.
 
-Quick by default and the same at every run; ``HYPOTHESIS_PROFILE=nightly`` tries other examples each time, and many more.
+Quick by default and the same at every run; ``HYPOTHESIS_PROFILE=nightly`` tries many more, others at each run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "quick",
-    max_examples=60,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     database=None,

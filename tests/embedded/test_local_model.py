@@ -60,7 +60,7 @@ def test_it_calls_a_tool_and_answers_with_the_result(model: ChatModel) -> None:
 def test_text_streams_and_equals_the_answer(model: ChatModel) -> None:
     async def turn() -> tuple[list[str], str]:
         async with stream_tool_loop(user("What is 3 * 5?"), ToolSet([calculator]), model) as events:
-            pieces = []
+            pieces: list[str] = []
             async for event in events:
                 if isinstance(event, ToolResult):
                     pieces.clear()

@@ -16,8 +16,6 @@ DEFAULT_GRACE = 5.0
 MAX_THREADS = 64
 MAX_WAIT = 1.0
 
-_unclosable: list[Coroutine[Any, Any, Any]] = []
-
 
 class LeftBehind(Exception):
     """The cause of a CancelledError: a handler did not end within its grace, what becomes of it is not known.
@@ -118,7 +116,15 @@ class Guarded:
             except BaseException:  # noqa: BLE001 - it has ended, with an error nobody waits for
                 pass
             return
-        _unclosable.append(self._coroutine)  # or its finaliser would complain somewhere else
+        _keep_for_ever(self._coroutine)
+
+
+def _keep_for_ever(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Never finalise a coroutine that can not be closed: it would go on where nobody could stop it."""
+    # A list is not enough: it is emptied when the interpreter ends.
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(coroutine))
 
 
 class _TimeIsUp(BaseException):
