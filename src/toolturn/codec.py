@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from . import errors as _errors
+from .documents import fault_of
 from .errors import ErrorCause, ToolLoopError
 from .limits import Limits
 from .messages import (
@@ -45,8 +46,10 @@ def plain(value: Any, depth: int = 0) -> Any:
         value: Anything.
         depth: How deep the value lies in the whole.
     """
-    if value is None or isinstance(value, (str, bool)):
-        return str(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # of a member of an enumeration its value
     if isinstance(value, int):
         return int(value) if -_LONGEST_INT < value < _LONGEST_INT else f"an integer of {value.bit_length()} bits"
     if isinstance(value, float):
@@ -89,11 +92,14 @@ def read(text: str, what: str, build: Callable[[dict[str, Any]], T]) -> T:
         raise ValueError(f"this is no saved {what}: it is not JSON") from None
     if not isinstance(data, dict) or data.get("kind") != what:
         raise ValueError(f"this is no saved {what}")
-    if data.get("v") != VERSION:
-        raise ValueError(f"this {what} was saved in version {data.get('v')!r}; this toolturn reads version {VERSION}")
+    version = data.get("v")
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"this {what} was saved in version {version!r:.20}; this toolturn reads version {VERSION}")
+    if (fault := fault_of(what, data)) is not None:
+        raise ValueError(f"this saved {what} is damaged: {fault}")
     try:
         return build(data)
-    except (KeyError, TypeError, AttributeError, IndexError) as exc:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as exc:
         raise ValueError(f"this saved {what} is damaged: {type(exc).__name__} {exc}") from None
 
 
@@ -140,15 +146,21 @@ def call_from_dict(data: Mapping[str, Any]) -> ToolCall:
 
 def _content_to_json(content: Any) -> Any:
     if isinstance(content, (list, tuple)):
-        return [asdict(part) if isinstance(part, (TextPart, ImagePart)) else plain(part) for part in content]
+        return [_part_to_json(part) for part in content]
     return plain(content)
+
+
+def _part_to_json(part: Any) -> Any:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": plain(part.text)}
+    return {"type": "image_url", "url": plain(part.url)} if isinstance(part, ImagePart) else plain(part)
 
 
 def _part_from_json(part: Any) -> ContentPart:
     match part:
-        case {"type": "text", "text": str() as text}:
+        case {"type": "text", "text": str() as text, **rest} if not rest:
             return TextPart(text)
-        case {"type": "image_url", "url": str() as url}:
+        case {"type": "image_url", "url": str() as url, **rest} if not rest:
             return ImagePart(url)
         case _:
             untyped: ContentPart = part  # kept as it came: a part of a provider's own
@@ -194,7 +206,7 @@ def messages_from_json(text: str) -> tuple[ChatMessage, ...]:
     """
     try:
         data = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         raise ValueError("the messages are not JSON") from None
     items = data.get("messages") if isinstance(data, dict) else data
     if not isinstance(items, list):

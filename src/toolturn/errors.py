@@ -31,7 +31,7 @@ copied, and written as JSON with :func:`toolturn.codec.error_to_json`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .messages import ChatMessage, ChatResponse, Usage
@@ -91,7 +91,22 @@ class ToolLoopError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would call the class with the message alone.
-        return _rebuild, (type(self), str(self), dict(self.__dict__))
+        attributes = dict(self.__dict__)
+        rejected = self.rejected_response
+        if rejected is not None and not _portable(rejected.raw):
+            attributes["rejected_response"] = replace(rejected, raw=repr(rejected.raw)[:500])
+        return _rebuild, (type(self), str(self), attributes)
+
+
+def _portable(raw: Any) -> bool:
+    """Whether a provider's object can be pickled."""
+    import pickle
+
+    try:
+        pickle.dumps(raw)
+    except Exception:  # noqa: BLE001 - whatever stands in the way
+        return False
+    return True
 
 
 def _rebuild(cls: type[ToolLoopError], message: str, attributes: dict[str, Any]) -> ToolLoopError:

@@ -32,6 +32,8 @@ class Limits:
     result_bytes: int | None = DEFAULT_RESULT_BYTES
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.iterations, int) and isinstance(self.tool_calls, int)):
+            raise ValueError("max_iterations and max_tool_calls must be whole numbers")
         if self.iterations < 1:
             raise ValueError("max_iterations must be at least 1")
         if self.tool_calls < 0:

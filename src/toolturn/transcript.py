@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .messages import ChatMessage, ToolCall, text_of
@@ -71,6 +71,8 @@ def check(messages: Sequence[ChatMessage]) -> list[Fault]:
                     del waiting[call_id]
             if not isinstance(message.content, (str, list, tuple)):
                 faults.append(Fault(index, "a tool message without text"))
+            if message.tool_calls:
+                faults.append(Fault(index, "only an assistant message may hold calls"))
             continue
         if waiting:
             faults.append(Fault(owner, f"{sum(waiting.values())} of its calls are not answered"))
@@ -138,6 +140,8 @@ def repair(messages: Sequence[ChatMessage]) -> RepairReport:
     Args:
         messages: The transcript, oldest first.
     """
+    if not check(messages):
+        return RepairReport(tuple(messages), ())
     made: list[ChatMessage] = []
     changes: list[Fault] = []
     batch: list[_OpenCall] = []
@@ -161,7 +165,9 @@ def repair(messages: Sequence[ChatMessage]) -> RepairReport:
             if not isinstance(content, (str, list, tuple)):
                 changes.append(Fault(index, "a tool message without text was given some"))
                 content = text_of(content) or "null"
-            match.answer = replace(message, content=content, tool_call_id=match.id)
+            if message.tool_calls:
+                changes.append(Fault(index, "calls outside an assistant message were dropped"))
+            match.answer = ChatMessage("tool", content, None, match.id)
             continue
         close()
         made.append(_mended(index, message, batch, changes))

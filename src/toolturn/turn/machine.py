@@ -281,7 +281,7 @@ class Turn:
         )
 
     def _parallel(self, call: ToolCall) -> bool:
-        traits = self.traits.get(call.name) if type(call.name) is str else None
+        traits = self.traits.get(call.name) if isinstance(call.name, str) else None
         return traits is not None and traits.parallel
 
     # --- what came of it ------------------------------------------------------------
@@ -313,22 +313,18 @@ class Turn:
         if place >= len(outcomes) or outcomes[place] is not None or op.call != self._calls[place]:
             raise ValueError(f"the turn does not wait for {op.id}")
         if type(outcome) is ToolCallRecord:
-            record = outcome
+            record, failed = outcome, None
         elif type(outcome) is ToolFailed:
-            record = outcome.record
-            if self.tool_errors == "raise" and self._ending is None:
-                cause = cause_of(outcome.error)
-                text = f"{cause.type}: {cause.text}" if cause.text else cause.type
-                self._end(
-                    _Ending(
-                        ToolLoopToolError,
-                        f"tool {op.call.name!r} failed: {text}",
-                        cause=cause,
-                        exception=outcome.error,
-                    )
-                )
+            record, failed = outcome.record, outcome.error
         else:
             raise TypeError(f"{type(outcome).__name__} is no outcome of a tool call")
+        if (record.call is not op.call and record.call != op.call) or record.message.tool_call_id != op.call.id:
+            raise ValueError(f"this is the outcome of another call than {op.id}")
+        if failed is not None and self.tool_errors == "raise" and self._ending is None:
+            cause = cause_of(failed)
+            text = f"{cause.type}: {cause.text}" if cause.text else cause.type
+            what = f"tool {op.call.name!r} failed: {text}"
+            self._end(_Ending(ToolLoopToolError, what, cause=cause, exception=failed))
         outcomes[place] = record
         self._left -= 1
         self._exit = None
@@ -424,18 +420,18 @@ class Turn:
         self.seconds += seconds
 
     def expire(self) -> None:
-        """End the turn because its time is up; nothing happens when it has ended already."""
-        if self._ending is None:
+        """End the turn because its time is up; nothing happens when it has not begun or has ended already."""
+        if self._ending is None and self._phase != "new":
             text = f"the turn did not finish within {self.limits.deadline} seconds"
             self._end(_Ending(ToolLoopDeadlineError, text, limit="deadline"))
 
     def cancel(self, reason: str = "the turn was cancelled") -> None:
-        """End the turn on demand; nothing happens when it has ended already.
+        """End the turn on demand; nothing happens when it has not begun or has ended already.
 
         Args:
             reason: One sentence for people.
         """
-        if self._ending is None:
+        if self._ending is None and self._phase != "new":
             self._end(_Ending(ToolLoopCancelledError, reason))
 
     def reopen(
@@ -476,7 +472,9 @@ class Turn:
         if at == "tool_calls" and new.tool_calls <= self.limits.tool_calls:
             limit = f"the limit of {new.tool_calls} tool calls"
             raise ValueError(f"the turn stands at {limit}; raise limits.tool_calls to resume")
-        if new.deadline is not None and self.seconds >= new.deadline:
+        old = self.limits.deadline
+        late = at == "deadline" and old is not None and new.deadline is not None and new.deadline <= old
+        if new.deadline is not None and (late or self.seconds >= new.deadline):
             raise ValueError(
                 f"the turn has used {self.seconds:.1f} of {new.deadline} seconds; raise limits.deadline to resume"
             )
@@ -493,7 +491,7 @@ class Turn:
         if self._calls:
             self._phase = "tools"
             self._reopen_calls()
-        elif self._limit is not None and at is None and not raised:
+        elif self._limit is not None and at in (None, "deadline") and not raised:
             self._phase = "forced"  # the forced call itself was cut short; it is asked again
         else:
             self._limit = None
@@ -504,7 +502,7 @@ class Turn:
         for place, (call, record) in enumerate(zip(self._calls, self._outcomes, strict=True)):
             if record is None or record.status not in _UNSETTLED:
                 continue
-            traits = self.traits.get(call.name) if type(call.name) is str else None
+            traits = self.traits.get(call.name) if isinstance(call.name, str) else None
             if record.status == "not_executed" or (traits is not None and traits.effect != "once"):
                 self._outcomes[place] = None
         self._left = self._outcomes.count(None)
@@ -586,9 +584,27 @@ class Turn:
         self._seen = {record.call.id for record in self._records} | {call.id for call in self._calls}
         if data["limit"] is not None:
             name, text, limit = data["limit"]
-            self._limit = Refusal(_error_class(name), text, limit)
+            self._limit = Refusal(_error_class(name), str(text), limit)
         if data["ending"] is not None:
             self._ending = _ending_from_dict(data["ending"])
+        if not self._agrees():
+            raise ValueError("its parts do not agree")
+
+    def _agrees(self) -> bool:
+        """Whether the parts of a state that was read belong together."""
+        phase = self._phase
+        same = len(self._calls) == len(self._outcomes) and all(
+            record is None or record.call == call for call, record in zip(self._calls, self._outcomes, strict=False)
+        )
+        waits = bool(self._calls) and (self._left > 0 or phase == "ended")
+        return (
+            same
+            and (phase == "ended") == (self._ending is not None)
+            and (phase != "tools" or waits)
+            and (phase not in ("new", "model", "forced") or not self._calls)
+            and (phase != "forced" or self._limit is not None)
+            and len(self._seen) == len(self._records) + len(self._calls) == self._accepted
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # by its JSON: a live exception or a provider's raw object need not be picklable

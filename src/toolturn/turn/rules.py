@@ -101,7 +101,7 @@ def judge(
         if not isinstance(call_id, str) or not call_id.strip():
             return BLANK_ID
         batch.add(call_id)
-        if type(call.name) is str and (trait := traits.get(call.name)) is not None and trait.return_direct:
+        if isinstance(call.name, str) and (trait := traits.get(call.name)) is not None and trait.return_direct:
             direct = True
     if len(batch) != len(calls) or not seen.isdisjoint(batch):
         return REPEATED_ID
