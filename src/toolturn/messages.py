@@ -165,7 +165,7 @@ def text_of(content: object) -> str:
         content: Text, null, or a list of parts (objects with ``text``, or dictionaries).
 
     Returns:
-        The text; of parts without text, such as images, and of anything else nothing remains.
+        The text; of parts without text, such as images, nothing remains.
     """
     if isinstance(content, str):
         return content
@@ -178,4 +178,7 @@ def text_of(content: object) -> str:
             if isinstance(text, str):
                 pieces.append(text)
         return "".join(pieces)
-    return ""
+    try:
+        return str(content)
+    except Exception:  # noqa: BLE001 - such as a number with too many digits
+        return ""

@@ -77,7 +77,7 @@ def check(messages: Sequence[ChatMessage]) -> list[Fault]:
         if waiting:
             faults.append(Fault(owner, f"{sum(waiting.values())} of its calls are not answered"))
             waiting = {}
-        if role not in _ROLES:
+        if not isinstance(role, str) or role not in _ROLES:
             faults.append(Fault(index, "its role is none of system, user, assistant, tool"))
         calls = message.tool_calls
         if calls:
@@ -85,7 +85,10 @@ def check(messages: Sequence[ChatMessage]) -> list[Fault]:
                 faults.append(Fault(index, "only an assistant message may hold calls"))
                 continue
             owner = index
-            for call in calls:
+            for call in calls if isinstance(calls, (list, tuple)) else [None]:
+                if not isinstance(call, ToolCall):
+                    faults.append(Fault(index, "one of its calls is no ToolCall"))
+                    continue
                 if not isinstance(call.id, str) or not call.id.strip():
                     faults.append(Fault(index, "a call without an id"))
                 elif call.id in waiting:
@@ -111,8 +114,8 @@ def pending_calls(messages: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
     for message in reversed(messages):
         if message.role == "tool":
             answered.append(message.tool_call_id)
-        elif message.role == "assistant" and message.tool_calls:
-            return tuple(call for call in message.tool_calls if call.id not in answered)
+        elif message.role == "assistant" and message.tool_calls and isinstance(message.tool_calls, (list, tuple)):
+            return tuple(c for c in message.tool_calls if isinstance(c, ToolCall) and c.id not in answered)
         else:
             break
     return ()
@@ -185,15 +188,21 @@ class _OpenCall:
 
 def _mended(index: int, message: ChatMessage, batch: list[_OpenCall], changes: list[Fault]) -> ChatMessage:
     """The message as it may stand in a transcript; its calls are opened in ``batch``."""
-    role, content, calls = message.role, message.content, message.tool_calls
-    if role not in _ROLES:
+    role, content = message.role, message.content
+    calls: Any = message.tool_calls
+    if not isinstance(role, str) or role not in _ROLES:
         changes.append(Fault(index, "a message of an unknown role became a user message"))
         role = "user"
     if calls and role != "assistant":
         changes.append(Fault(index, "calls outside an assistant message were dropped"))
         calls = None
     kept: list[ToolCall] = []
+    if calls is not None and not isinstance(calls, (list, tuple)):
+        calls = [None]
     for place, call in enumerate(calls or ()):
+        if not isinstance(call, ToolCall):
+            changes.append(Fault(index, "a call that is no ToolCall was dropped"))
+            continue
         name = call.name if isinstance(call.name, str) else text_of(call.name) or "unknown"
         arguments = call.arguments if isinstance(call.arguments, str) else _as_json(call.arguments)
         used = {item.id for item in batch}
@@ -208,13 +217,13 @@ def _mended(index: int, message: ChatMessage, batch: list[_OpenCall], changes: l
     if not isinstance(content, (str, list, tuple)) and not (content is None and kept):
         changes.append(Fault(index, "a message without text was given an empty one"))
         content = text_of(content)
-    if (role, content) == (message.role, message.content) and (kept or None) == (calls or None):
+    if (role, content) == (message.role, message.content) and (kept or None) == (message.tool_calls or None):
         return message
     return ChatMessage(role, content, kept or None, message.tool_call_id if role == "tool" else None)
 
 
 def _as_json(value: Any) -> str:
     try:
-        return json.dumps({} if value is None else value)
+        return json.dumps({} if value is None else value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return "{}"
