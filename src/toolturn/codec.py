@@ -178,7 +178,7 @@ def message_to_dict(message: ChatMessage) -> dict[str, Any]:
     """Return a message in JSON's own types; keys without a value are left out."""
     data: dict[str, Any] = {"role": plain(message.role), "content": _content_to_json(message.content)}
     if message.tool_calls is not None:
-        data["tool_calls"] = [call_to_dict(call) for call in message.tool_calls]
+        data["tool_calls"] = _calls_to_json(message.tool_calls)
     if message.tool_call_id is not None:
         data["tool_call_id"] = plain(message.tool_call_id)
     return data

@@ -1,0 +1,120 @@
+"""What importing costs, what it loads, and what it builds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from statistics import median
+from typing import Any
+
+from process import Adapter
+
+MEMORY = """
+try:
+    print([int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")][0])
+except OSError:
+    print(0)
+"""
+
+INVENTORY = r"""
+import json, os, sysconfig
+from importlib import metadata
+found = {}
+for dist in metadata.distributions(path=[sysconfig.get_path("purelib")]):
+    name = dist.metadata["Name"]
+    if name.lower() in ("pip", "setuptools", "wheel"):
+        continue
+    size = 0
+    for file in dist.files or ():
+        try:
+            size += os.path.getsize(dist.locate_file(file))
+        except OSError:
+            pass
+    found[name.lower().replace("_", "-").replace(".", "-")] = [dist.version, size]
+print(json.dumps(found))
+"""
+
+HTTP_CLIENTS = (
+    "aiohttp",
+    "curl_cffi",
+    "http.client",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "niquests",
+    "openai",
+    "pycurl",
+    "pyreqwest",
+    "requests",
+    "tornado",
+    "urllib.request",
+    "urllib3",
+    "websockets",
+)
+HEAVY = ("click", "jsonschema_rs", "numpy", "pint", "simpleeval", "xllamacpp")
+
+CHECK = """
+import json, sys
+from pydantic import BaseModel, TypeAdapter
+
+built = []
+new, init = type(BaseModel).__new__, TypeAdapter.__init__
+
+def counted_new(metaclass, name, *args, **options):
+    built.append("model " + name)
+    return new(metaclass, name, *args, **options)
+
+def counted_init(self, *args, **options):
+    built.append("adapter of %r" % (args[:1],))
+    init(self, *args, **options)
+
+type(BaseModel).__new__, TypeAdapter.__init__ = counted_new, counted_init
+
+class Probe(BaseModel):
+    pass
+
+TypeAdapter(int)
+assert len(built) == 2, "the count does not work with this pydantic"
+built.clear()
+before = set(sys.modules)
+IMPORTS
+print(json.dumps({"built": built, "modules": sorted(set(sys.modules) - before)}))
+"""
+
+
+def cost(adapter: Adapter, repeats: int, number: int) -> dict[str, Any]:
+    """Measure the import of one adapter against a bare interpreter: CPU seconds and memory, in the first round more."""
+    try:
+        return {"rows": [_cost(adapter, repeats, number)]}
+    except (RuntimeError, subprocess.TimeoutExpired) as exc:
+        return {"error": str(exc)}
+
+
+def _cost(adapter: Adapter, repeats: int, seed: int) -> dict[str, Any]:
+    bare, full, memory = [], [], []
+    adapter.python_c(adapter.imports)  # so that the bytecode is there
+    for _ in range(repeats):
+        cpu, out, _ = adapter.python_c("pass" + MEMORY, seed=seed)
+        bare.append(cpu)
+        cpu, after, _ = adapter.python_c(adapter.imports + MEMORY, seed=seed)
+        full.append(cpu)
+        memory.append((int(after.split()[-1]) - int(out.split()[-1])) / 1024)
+    row = {"bare_cpu": median(bare), "cpu": median(full) - median(bare), "memory_mb": median(memory)}
+    if seed == 0:
+        row["modules"] = int(adapter.python_c(f"import sys\n{adapter.imports}\nprint(len(sys.modules))")[1])
+        found = json.loads(adapter.python_c(INVENTORY)[1])
+        row["distributions"] = found
+        row["versions"] = {name: found[name][0] for name in adapter.constants.get("DISTS", ()) if name in found}
+    return row
+
+
+def check(adapter: Adapter) -> list[str]:
+    """Return what an import did that it should not do; nothing when all is well."""
+    code = CHECK.replace("IMPORTS", adapter.imports)
+    try:
+        found = json.loads(adapter.python_c(code)[1])
+    except RuntimeError as exc:
+        return [f"fails: {str(exc).splitlines()[-1]}"]
+    unwanted = [f"loads {name}" for name in (*HTTP_CLIENTS, *HEAVY) if name in found["modules"]]
+    return unwanted + [f"builds {what}" for what in found["built"]]

@@ -1,0 +1,448 @@
+"""The machine, one rule at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolturn import (
+    ChatMessage,
+    ChatResponse,
+    Limits,
+    ModelUnavailableError,
+    TextPart,
+    ToolCallRecord,
+    ToolLoopCancelledError,
+    ToolLoopDeadlineError,
+    ToolLoopModelError,
+    ToolLoopToolError,
+    Turn,
+    Usage,
+)
+from toolturn.transcript import check, closing_content
+from toolturn.turn import CallModel, CallTool, ModelFailed, ToolFailed, ToolTraits
+
+from .parts import USER, answered, asks, begun, call, error_of, record_of, reply, result_of, says, the_op
+
+PARALLEL = ToolTraits(parallel=True)
+DIRECT = ToolTraits(return_direct=True)
+
+
+# --- before it begins ----------------------------------------------------------------
+
+
+def test_a_new_turn_waits_for_nothing_and_has_no_exit() -> None:
+    turn = Turn()
+    assert turn.phase == "new"
+    assert turn.ops() == ()
+    assert turn.exit is None
+    assert turn.messages == ()
+    assert turn.records == ()
+
+
+def test_a_turn_begins_once() -> None:
+    turn = begun()
+    with pytest.raises(ValueError, match="has begun already"):
+        turn.begin([USER], (), {})
+
+
+def test_a_turn_that_ended_can_not_begin_again() -> None:
+    turn = reply(begun(), says("Hi."))
+    with pytest.raises(ValueError, match="has begun already"):
+        turn.begin([USER], (), {})
+
+
+def test_a_turn_that_never_began_can_not_be_resumed() -> None:
+    with pytest.raises(ValueError, match="has not begun"):
+        Turn().reopen((), {})
+
+
+def stop_and_reopen(turn: Turn, stop: str) -> None:
+    getattr(turn, stop)()
+    turn.reopen((), {})
+
+
+@pytest.mark.parametrize("stop", ["cancel", "expire"])
+def test_a_turn_that_was_stopped_before_it_began_can_not_be_resumed(stop: str) -> None:
+    turn = Turn()
+    with pytest.raises(ValueError, match="not begun"):
+        stop_and_reopen(turn, stop)
+
+
+def test_a_name_given_at_construction_is_kept() -> None:
+    turn = Turn("mine")
+    turn.begin([USER], (), {}, turn_id="made up")
+    assert turn.turn_id == "mine"
+
+
+def test_the_machine_keeps_its_own_list_of_messages() -> None:
+    history = [USER]
+    turn = begun(messages=history)
+    history.append(USER)
+    reply(turn, says("Hi."))
+    assert len(result_of(turn).messages) == 2
+    assert len(history) == 2
+
+
+# --- what it asks for ----------------------------------------------------------------
+
+
+def test_a_begun_turn_asks_the_model_with_the_transcript_and_the_definitions() -> None:
+    turn = begun()
+    assert turn.ops() == (CallModel("m1", "turn", (USER,), (), False),)
+    assert the_op(turn).key == "turn/m1"
+
+
+def test_asking_what_is_to_be_done_changes_nothing() -> None:
+    turn = begun()
+    before = turn.to_json()
+    assert turn.ops() == turn.ops()
+    assert turn.to_json() == before
+
+
+def test_calls_are_handed_out_one_after_the_other() -> None:
+    turn = reply(begun(), asks(call("a"), call("b")))
+    op = the_op(turn)
+    assert op == CallTool("t1.0", "turn", call("a"), 0, 65536)
+    turn.apply(op, record_of(op))
+    assert the_op(turn).id == "t1.1"
+
+
+def test_calls_of_parallel_tools_are_handed_out_together() -> None:
+    turn = reply(begun({"add": PARALLEL}), asks(call("a"), call("b"), call("c")))
+    assert [op.id for op in turn.ops()] == ["t1.0", "t1.1", "t1.2"]
+
+
+def test_a_tool_that_is_not_parallel_is_a_barrier() -> None:
+    traits = {"fast": PARALLEL, "slow": ToolTraits()}
+    turn = reply(begun(traits), asks(call("a", "fast"), call("b", "slow"), call("c", "fast"), call("d", "fast")))
+    assert [op.id for op in turn.ops()] == ["t1.0"]
+    turn.apply(turn.ops()[0], record_of(turn.ops()[0]))
+    assert [op.id for op in turn.ops()] == ["t1.1"]
+    turn.apply(turn.ops()[0], record_of(turn.ops()[0]))
+    assert [op.id for op in turn.ops()] == ["t1.2", "t1.3"]
+
+
+def test_a_call_that_has_its_outcome_is_not_handed_out_with_its_neighbours() -> None:
+    turn = reply(begun({"add": PARALLEL}), asks(call("a"), call("b"), call("c")))
+    middle = turn.ops()[1]
+    turn.apply(middle, record_of(middle))
+    assert [op.id for op in turn.ops()] == ["t1.0", "t1.2"]
+
+
+def test_a_call_of_an_unknown_tool_or_of_a_name_that_is_no_text_is_never_parallel() -> None:
+    turn = reply(begun({"add": PARALLEL}), asks(call("a", "nope"), call("b", 7), call("c")))
+    assert [op.id for op in turn.ops()] == ["t1.0"]
+
+
+def test_the_bound_of_a_result_is_handed_out_with_the_call() -> None:
+    turn = reply(begun(limits=Limits(result_bytes=1000)), asks(call("a")))
+    op = the_op(turn)
+    assert isinstance(op, CallTool)
+    assert op.result_bytes == 1000
+
+
+# --- what it takes -------------------------------------------------------------------
+
+
+def test_results_stand_in_emitted_order_in_whatever_order_they_came() -> None:
+    turn = reply(begun({"add": PARALLEL}), asks(call("a"), call("b")))
+    first, second = turn.ops()
+    turn.apply(second, record_of(second, "B"))
+    turn.apply(first, record_of(first, "A"))
+    assert [message.content for message in turn.messages[2:]] == ["A", "B"]
+    assert [record.op for record in turn.records] == ["t1.0", "t1.1"]
+
+
+def test_an_outcome_is_taken_once() -> None:
+    turn = begun()
+    op = the_op(turn)
+    turn.apply(op, asks(call("a")))
+    with pytest.raises(ValueError, match="does not wait for m1"):
+        turn.apply(op, says("again"))
+    tool = the_op(turn)
+    turn.apply(tool, record_of(tool))
+    with pytest.raises(ValueError, match=r"does not wait for t1\.0"):
+        turn.apply(tool, record_of(tool))
+
+
+def test_an_operation_of_another_moment_is_refused() -> None:
+    turn = reply(begun(), asks(call("a")))
+    with pytest.raises(ValueError, match=r"does not wait for t1\.3"):
+        turn.apply(CallTool("t1.3", "turn", call("a"), 3, None), record_of(the_op(turn)))
+    with pytest.raises(ValueError, match="does not wait for m2"):
+        turn.apply(CallModel("m2", "turn", (), ()), says("too early"))
+
+
+def test_a_reply_to_another_model_call_is_refused() -> None:
+    turn = begun()
+    for late in ("m2", "m1~1", "f0"):
+        with pytest.raises(ValueError, match=f"does not wait for {late}"):
+            turn.apply(CallModel(late, "turn", (), (), late == "f0"), says("Hi."))
+    assert turn == begun()
+
+
+def test_an_outcome_within_a_batch_is_taken_once() -> None:
+    turn = reply(begun(), asks(call("a"), call("b")))
+    op = the_op(turn)
+    turn.apply(op, record_of(op, "first"))
+    with pytest.raises(ValueError, match=r"does not wait for t1\.0"):
+        turn.apply(op, record_of(op, "second"))
+    assert turn.messages[2] == answered("a", "first")
+
+
+def test_an_operation_with_another_call_in_it_is_refused() -> None:
+    turn = reply(begun(), asks(call("a")))
+    op = CallTool("t1.0", "turn", call("z"), 0, None)
+    with pytest.raises(ValueError, match=r"does not wait for t1\.0"):
+        turn.apply(op, record_of(op))
+
+
+def test_an_outcome_that_answers_another_call_is_refused() -> None:
+    turn = reply(begun(), asks(call("a")))
+    op = the_op(turn)
+    other = ToolCallRecord(call("b"), answered("b"), False, op.id)
+    with pytest.raises((ValueError, TypeError)):
+        turn.apply(op, other)
+    assert check(turn.messages) == []
+
+
+@pytest.mark.parametrize("outcome", [None, "text", answered("a"), {"content": "x"}])
+def test_what_is_no_outcome_is_refused_and_changes_nothing(outcome: Any) -> None:
+    turn = begun()
+    before = turn.to_json()
+    with pytest.raises(TypeError, match="is no outcome of a model call"):
+        turn.apply(the_op(turn), outcome)
+    assert turn.to_json() == before
+    reply(turn, asks(call("a")))
+    before = turn.to_json()
+    with pytest.raises(TypeError, match="is no outcome of a tool call"):
+        turn.apply(the_op(turn), outcome)
+    assert turn.to_json() == before
+
+
+def test_outcomes_of_the_other_kind_are_refused() -> None:
+    turn = begun()
+    with pytest.raises(TypeError, match="is no outcome of a model call"):
+        turn.apply(the_op(turn), ToolCallRecord(call("a"), answered("a"), False))
+    reply(turn, asks(call("a")))
+    with pytest.raises(TypeError, match="is no outcome of a tool call"):
+        turn.apply(the_op(turn), says("text"))
+
+
+def test_what_is_no_operation_is_refused() -> None:
+    op: Any = "m1"
+    with pytest.raises(TypeError, match="str is no op of a turn"):
+        begun().apply(op, says("Hi."))
+
+
+@pytest.mark.parametrize("calls", [7, True, 1.5])
+def test_a_call_list_that_is_no_list_leaves_the_turn_with_a_typed_exit(calls: Any) -> None:
+    turn = reply(begun(), ChatResponse("", tool_calls=calls))
+    assert str(error_of(turn))
+
+
+# --- the transcript on its way -------------------------------------------------------
+
+
+def test_calls_that_are_still_open_appear_closed_as_not_executed() -> None:
+    turn = reply(begun(), asks(call("a"), call("b")))
+    first = the_op(turn)
+    turn.apply(first, record_of(first, "A"))
+    assert turn.messages[2:] == (answered("a", "A"), answered("b", closing_content("not_executed")))
+    assert [(record.op, record.status) for record in turn.records] == [("t1.0", "ok"), ("t1.1", "not_executed")]
+
+
+def test_the_model_never_sees_a_call_without_its_result() -> None:
+    turn = reply(begun(), asks(call("a"), call("b")))
+    while isinstance(op := turn.ops()[0], CallTool):
+        turn.apply(op, record_of(op))
+    assert isinstance(op, CallModel)
+    assert check(op.messages) == []
+    assert op.messages == turn.messages
+
+
+def test_content_in_parts_becomes_text_in_the_transcript() -> None:
+    content: Any = [TextPart("a"), {"type": "text", "text": "b"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
+    turn = reply(begun(), says(content))
+    assert result_of(turn).messages[-1] == ChatMessage("assistant", "ab")
+
+
+def test_names_and_arguments_that_are_no_text_become_text_in_the_transcript_only() -> None:
+    odd = call("a", {"n": 1}, None)
+    turn = reply(begun(), asks(odd))
+    op = the_op(turn)
+    assert isinstance(op, CallTool)
+    assert op.call is odd
+    calls = turn.messages[1].tool_calls
+    assert calls is not None
+    assert (calls[0].name, calls[0].arguments) == ('{"n":1}', "null")
+    assert check(turn.messages) == []
+
+
+def test_the_transcript_has_a_call_list_of_its_own() -> None:
+    response = asks(call("a"))
+    turn = reply(begun(), response)
+    assert response.tool_calls is not None
+    response.tool_calls.append(call("b"))
+    assert turn.messages[1].tool_calls == [call("a")]
+    assert len(turn.records) == 1
+
+
+def test_usage_is_summed_over_all_replies_the_rejected_one_included() -> None:
+    turn = begun()
+    reply(turn, asks(call("a"), usage=Usage(10, 1, 2, 0)))
+    op = the_op(turn)
+    turn.apply(op, record_of(op))
+    reply(turn, says("", usage=Usage(20, 2, 3, 1)))
+    assert error_of(turn).usage == Usage(30, 3, 5, 1)
+
+
+# --- how it ends ---------------------------------------------------------------------
+
+
+def test_a_direct_result_is_the_answer() -> None:
+    turn = reply(begun({"add": DIRECT}), asks(call("a")))
+    op = the_op(turn)
+    turn.apply(op, record_of(op, " as it is ", direct=True))
+    result = result_of(turn)
+    assert (result.content, result.return_direct, result.iterations) == (" as it is ", True, 1)
+    assert result.messages[-1] == answered("a", " as it is ")
+
+
+def test_a_failing_tool_ends_a_turn_that_raises_and_closes_the_calls_after_it() -> None:
+    turn = reply(begun(), asks(call("a"), call("b")))
+    op = the_op(turn)
+    failure = ValueError("out of order")
+    turn.apply(op, ToolFailed(record_of(op, "failed", "error"), failure))
+    error = error_of(turn)
+    assert type(error) is ToolLoopToolError
+    assert str(error) == "tool 'add' failed: ValueError: out of order"
+    assert error.__cause__ is failure
+    assert [record.status for record in error.tool_calls] == ["error", "not_executed"]
+
+
+def test_a_failure_without_a_text_is_told_by_its_class() -> None:
+    turn = reply(begun(), asks(call("a")))
+    op = the_op(turn)
+    turn.apply(op, ToolFailed(record_of(op, "failed", "error"), KeyError()))
+    assert str(error_of(turn)) == "tool 'add' failed: KeyError"
+
+
+def test_a_failing_tool_is_an_observation_in_a_turn_that_reports() -> None:
+    turn = reply(begun(tool_errors="report"), asks(call("a")))
+    op = the_op(turn)
+    turn.apply(op, ToolFailed(record_of(op, "failed", "error"), ValueError()))
+    assert the_op(turn).id == "m2"
+    assert turn.messages[-1] == answered("a", "failed")
+
+
+def test_a_second_failure_of_the_same_batch_is_recorded_beside_the_first() -> None:
+    turn = reply(begun({"add": PARALLEL}), asks(call("a"), call("b")))
+    first, second = turn.ops()
+    turn.apply(first, ToolFailed(record_of(first, "A", "error"), ValueError("first")))
+    turn.apply(second, ToolFailed(record_of(second, "B", "error"), ValueError("second")))
+    error = error_of(turn)
+    assert "first" in str(error)
+    assert [record.message.content for record in error.tool_calls] == ["A", "B"]
+
+
+def test_what_comes_after_the_end_is_still_told_in_the_transcript() -> None:
+    turn = reply(begun(), asks(call("a")))
+    op = the_op(turn)
+    turn.cancel()
+    before = error_of(turn)
+    assert before.tool_calls[0].status == "not_executed"
+    turn.apply(op, record_of(op, "late"))
+    after = error_of(turn)
+    assert type(after) is ToolLoopCancelledError
+    assert after.messages[-1] == answered("a", "late")
+
+
+@pytest.mark.parametrize("status", ["cancelled", "outcome_unknown"])
+def test_a_call_that_was_left_behind_is_an_observation_when_the_turn_goes_on(status: str) -> None:
+    turn = reply(begun(tool_errors="report"), asks(call("a")))
+    op = the_op(turn)
+    turn.apply(op, record_of(op, closing_content(status), status))
+    assert the_op(turn).id == "m2"
+    assert turn.messages[-1] == answered("a", closing_content(status))
+
+
+def test_a_failing_model_ends_the_turn_with_the_cause_chained() -> None:
+    turn = begun()
+    failure = ModelUnavailableError("nobody there")
+    turn.apply(the_op(turn), ModelFailed(failure))
+    error = error_of(turn)
+    assert type(error) is ToolLoopModelError
+    assert str(error) == "the model failed: nobody there"
+    assert error.__cause__ is failure
+    assert error.cause is not None
+    assert (error.cause.type, error.cause.text) == ("ModelUnavailableError", "nobody there")
+    assert error.iterations == 0
+
+
+def test_a_failure_that_can_not_even_say_why_ends_the_turn_all_the_same() -> None:
+    class Mute(ModelUnavailableError):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    turn = begun()
+    turn.apply(the_op(turn), ModelFailed(Mute()))
+    cause = error_of(turn).cause
+    assert cause is not None
+    assert (cause.type, cause.text) == ("Mute", "")
+
+
+def test_cancelling_ends_the_turn_and_says_why() -> None:
+    turn = begun()
+    turn.cancel("the user hung up")
+    error = error_of(turn)
+    assert type(error) is ToolLoopCancelledError
+    assert str(error) == "the user hung up"
+    assert turn.ops() == ()
+
+
+def test_time_that_is_up_ends_the_turn() -> None:
+    turn = begun(limits=Limits(deadline=2.5))
+    turn.tick(2.0)
+    assert turn.ops()
+    turn.tick(0.5)
+    assert turn.ops() == ()
+    error = error_of(turn)
+    assert type(error) is ToolLoopDeadlineError
+    assert str(error) == "the turn did not finish within 2.5 seconds"
+
+
+@pytest.mark.parametrize("stop", ["cancel", "expire"])
+def test_a_turn_that_has_ended_can_not_be_stopped_any_more(stop: str) -> None:
+    turn = reply(begun(), says("Hi."))
+    end = turn.exit
+    getattr(turn, stop)()
+    assert turn.exit is end
+
+
+def test_an_answer_stays_an_answer_when_the_time_is_up_afterwards() -> None:
+    turn = reply(begun(limits=Limits(deadline=1.0)), says("Hi."))
+    turn.tick(5.0)
+    assert turn.ops() == ()
+    assert result_of(turn).content == "Hi."
+
+
+# --- as a value ----------------------------------------------------------------------
+
+
+def test_turns_are_equal_when_their_states_are() -> None:
+    assert begun() == begun()
+    assert begun() != reply(begun(), says("Hi."))
+    assert begun() != "a turn"
+
+
+def test_a_turn_can_not_be_hashed() -> None:
+    with pytest.raises(TypeError):
+        hash(begun())
+
+
+def test_a_turn_shows_its_name_and_where_it_stands() -> None:
+    assert repr(begun()) == "<Turn turn model, 0 iterations>"
+    assert repr(Turn()) == "<Turn (unnamed) new, 0 iterations>"
