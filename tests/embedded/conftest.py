@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,5 +22,5 @@ def weights() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _needs_weights(weights: Path) -> Iterator[None]:
-    yield
+def _needs_weights(weights: Path) -> None:
+    """No test here does without them."""

@@ -17,6 +17,7 @@ from toolturn import (
     ChatResponse,
     Delta,
     ModelContextError,
+    ModelError,
     ModelSettings,
     ModelUnavailableError,
     ToolSet,
@@ -166,16 +167,13 @@ def test_two_turns_at_once_share_the_loaded_file(weights: Path) -> None:
 
 
 def test_a_grammar_that_can_not_be_used_is_not_a_crash(weights: Path) -> None:
-    async def ask() -> None:
-        settings = ModelSettings(max_tokens=4, extra={"grammar": "%llguidance {}\nstart: ("})
-        try:
-            response = await LocalModel(weights).complete(user("Hi"), settings=settings)
-        except Exception as exc:
-            assert type(exc).__module__ == "toolturn.errors"
-        else:
-            assert response.content
-
-    asyncio.run(ask())
+    settings = ModelSettings(max_tokens=4, extra={"grammar": "%llguidance {}\nstart: ("})
+    model = LocalModel(weights)
+    try:
+        response = asyncio.run(model.complete(user("Hi"), settings=settings))
+    except ModelError:
+        return
+    assert response.content
 
 
 def test_a_file_that_is_no_gguf_is_refused_with_one_sentence(tmp_path: Path) -> None:
@@ -218,7 +216,8 @@ def test_openmp_is_told_to_wait_passively_and_the_port_has_a_key(weights: Path) 
         "    print(exc.code)\n"
     )
     env = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
     assert done.stdout.strip() == "401", done.stderr
 
 
