@@ -34,10 +34,10 @@ AT_ONCE = {"n": 5, "result_size": 20, "model_delay": 0.05}
 # cap_s: CPU seconds above which a length is skipped; budget_s: seconds after which a length is not repeated again
 LOADS: dict[str, dict[str, Any]] = {
     "import": {"repeats": 3},
-    "w1": {"load": "w1", "specs": SIZES, "ns": [100, 1000], "repeats": 9, "budget_s": 1.0, "cap_s": 10.0},
+    "w1": {"load": "w1", "specs": SIZES, "ns": [100, 1000], "repeats": 16, "budget_s": 2.0, "cap_s": 10.0},
     "w3": {"load": "w3", "turns": 1000, "spec": AT_ONCE, "repeats": 3, "budget_s": 2.0},
     "w5": {"load": "w5", "spec": {"n": 1, "batch": 8, "tool_sleep": 0.05}, "repeats": 3},
-    "events": {"load": "events", "ns": [100], "repeats": 9, "budget_s": 1.0, "cap_s": 10.0},
+    "events": {"load": "events", "ns": [100], "repeats": 12, "budget_s": 1.0, "cap_s": 10.0},
     "w2": {
         "load": "w2",
         "specs": [{**size, "stream": stream} for stream in (False, True) for size in SIZES],
@@ -53,7 +53,7 @@ DEFAULT_LOADS = "import,w1,w3,w5,events"
 HTTP_LOADS = ("w2", "w3http")
 QUICK = {
     "import": {"repeats": 1},
-    "w1": {"repeats": 4},
+    "w1": {"repeats": 6},
     "w3": {"repeats": 2},
     "w5": {"repeats": 1},
     "events": {"repeats": 4},

@@ -135,7 +135,7 @@ class Bench:
             for cell in cells:
                 if cell.turn is not None and cell.spent < job["budget_s"]:
                     # short turns are measured more often: one of them is soon over
-                    for _ in range(max(1, min(5, 500 // cell.spec.n))):
+                    for _ in range(max(1, min(3, 300 // cell.spec.n))):
                         self.measure(cell, stats)
         return [row for cell in cells for row in cell.rows]
 

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from .. import codec, errors
-from ..codec import (
-    call_from_dict,
-    call_to_dict,
-    cause_of,
-    limits_from_dict,
-    limits_to_dict,
-    message_from_dict,
-    message_to_dict,
-    record_from_dict,
-    record_to_dict,
-    response_from_dict,
-    response_to_dict,
-)
+from .. import codec
+from ..codec import cause_of
 from ..errors import (
-    ErrorCause,
     ToolLoopCancelledError,
     ToolLoopDeadlineError,
     ToolLoopError,
@@ -33,25 +19,14 @@ from ..limits import Limits, OnLimit
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, Usage, text_of
 from ..results import ToolCallRecord, ToolLoopResult, ToolStatus
 from ..transcript import closing_content
+from . import saved
+from .ending import Ending
 from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, ToolErrors, ToolFailed, ToolTraits
 from .rules import REASONS, Refusal, judge, owned_calls
 
 Phase: TypeAlias = Literal["new", "model", "tools", "forced", "ended"]
 
 _UNSETTLED: frozenset[ToolStatus] = frozenset(("not_executed", "cancelled", "outcome_unknown"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """Why the turn ended; the error or result is made of it and of the state when it is asked for."""
-
-    error: type[ToolLoopError] | None
-    text: str
-    rejected: ChatResponse | None = None
-    cause: ErrorCause | None = None
-    exception: BaseException | None = None
-    limit: str | None = None
-    direct: bool = False
 
 
 class Turn:
@@ -110,7 +85,7 @@ class Turn:
         self._next = 0
         self._retries = 0
         self._limit: Refusal | None = None
-        self._ending: _Ending | None = None
+        self._ending: Ending | None = None
         self._exit: ToolLoopResult | ToolLoopError | None = None
 
     def begin(
@@ -324,7 +299,7 @@ class Turn:
             cause = cause_of(failed)
             text = f"{cause.type}: {cause.text}" if cause.text else cause.type
             what = f"tool {op.call.name!r} failed: {text}"
-            self._end(_Ending(ToolLoopToolError, what, cause=cause, exception=failed))
+            self._end(Ending(ToolLoopToolError, what, cause=cause, exception=failed))
         outcomes[place] = record
         self._left -= 1
         self._exit = None
@@ -342,7 +317,7 @@ class Turn:
         self._outcomes = []
         self._phase = "model"
         if last is not None and last.return_direct:
-            self._end(_Ending(None, text_of(last.message.content), direct=True))
+            self._end(Ending(None, text_of(last.message.content), direct=True))
 
     def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
         if self._phase not in ("model", "forced") or op.id != self._model_op():
@@ -350,7 +325,7 @@ class Turn:
         if type(outcome) is ModelFailed:
             error = outcome.error
             cause = cause_of(error)
-            self._end(_Ending(ToolLoopModelError, f"the model failed: {cause.text}", cause=cause, exception=error))
+            self._end(Ending(ToolLoopModelError, f"the model failed: {cause.text}", cause=cause, exception=error))
             return
         if not isinstance(outcome, ChatResponse):
             raise TypeError(f"{type(outcome).__name__} is no outcome of a model call")
@@ -366,7 +341,7 @@ class Turn:
             if refusal.limit is not None:
                 self._reach(refusal, outcome)
             else:
-                self._end(_Ending(refusal.error, refusal.text, outcome))
+                self._end(Ending(refusal.error, refusal.text, outcome))
             return
         self._retries = 0
         content = outcome.content
@@ -382,7 +357,7 @@ class Turn:
             self._accepted += len(calls)
             self._phase = "tools"
         else:
-            self._end(_Ending(None, content.strip()))
+            self._end(Ending(None, content.strip()))
 
     def _take_forced(self, response: ChatResponse) -> None:
         limit = self._limit
@@ -392,13 +367,13 @@ class Turn:
         usable = text.strip() and not (isinstance(reason, str) and REASONS.get(reason.strip().lower()))
         if usable:
             self._messages.append(ChatMessage("assistant", text))
-            self._end(_Ending(None, text.strip()))
+            self._end(Ending(None, text.strip()))
         else:
-            self._end(_Ending(limit.error, limit.text, response, limit=limit.limit))
+            self._end(Ending(limit.error, limit.text, response, limit=limit.limit))
 
     # --- how it ends ----------------------------------------------------------------
 
-    def _end(self, ending: _Ending) -> None:
+    def _end(self, ending: Ending) -> None:
         self._ending = ending
         self._exit = None
         self._phase = "ended"
@@ -409,7 +384,7 @@ class Turn:
             self._limit = limit
             self._phase = "forced"
         else:
-            self._end(_Ending(limit.error, limit.text, rejected, limit=limit.limit))
+            self._end(Ending(limit.error, limit.text, rejected, limit=limit.limit))
 
     def tick(self, seconds: float) -> None:
         """Add time in which the turn was driven; the machine itself has no clock.
@@ -423,7 +398,7 @@ class Turn:
         """End the turn because its time is up; nothing happens when it has not begun or has ended already."""
         if self._ending is None and self._phase != "new":
             text = f"the turn did not finish within {self.limits.deadline} seconds"
-            self._end(_Ending(ToolLoopDeadlineError, text, limit="deadline"))
+            self._end(Ending(ToolLoopDeadlineError, text, limit="deadline"))
 
     def cancel(self, reason: str = "the turn was cancelled") -> None:
         """End the turn on demand; nothing happens when it has not begun or has ended already.
@@ -432,7 +407,7 @@ class Turn:
             reason: One sentence for people.
         """
         if self._ending is None and self._phase != "new":
-            self._end(_Ending(ToolLoopCancelledError, reason))
+            self._end(Ending(ToolLoopCancelledError, reason))
 
     def reopen(
         self,
@@ -513,30 +488,7 @@ class Turn:
 
     def to_json(self) -> str:
         """Return the whole state as one JSON document; the tools are not in it."""
-        ending = self._ending
-        limit = self._limit
-        return codec.dumps(
-            {
-                "v": codec.VERSION,
-                "kind": "turn",
-                "turn_id": self.turn_id,
-                "phase": self._phase,
-                "limits": limits_to_dict(self.limits),
-                "on_limit": self.on_limit,
-                "tool_errors": self.tool_errors,
-                "iterations": self.iterations,
-                "retries": self._retries,
-                "accepted": self._accepted,
-                "seconds": self.seconds,
-                "usage": asdict(self.usage),
-                "messages": [message_to_dict(message) for message in self._messages],
-                "records": [record_to_dict(record) for record in self._records],
-                "calls": [call_to_dict(call) for call in self._calls],
-                "outcomes": [None if record is None else record_to_dict(record) for record in self._outcomes],
-                "limit": None if limit is None else [limit.error.__name__, limit.text, limit.limit],
-                "ending": None if ending is None else _ending_to_dict(ending),
-            }
-        )
+        return codec.dumps(saved.state_of(self))
 
     @classmethod
     def from_json(
@@ -558,53 +510,13 @@ class Turn:
 
         def build(data: dict[str, Any]) -> Turn:
             turn = cls(data["turn_id"])
-            turn._load(data)
+            saved.restore(turn, data)
             return turn
 
         turn = codec.read(text, "turn", build)
         turn.definitions = definitions
         turn.traits = traits or {}
         return turn
-
-    def _load(self, data: dict[str, Any]) -> None:
-        self._phase = data["phase"]
-        self.limits = limits_from_dict(data["limits"])
-        self.on_limit = data["on_limit"]
-        self.tool_errors = data["tool_errors"]
-        self.iterations = data["iterations"]
-        self._retries = data["retries"]
-        self._accepted = data["accepted"]
-        self.seconds = data["seconds"]
-        self.usage = Usage(**data["usage"])
-        self._messages = [message_from_dict(message) for message in data["messages"]]
-        self._records = [record_from_dict(record) for record in data["records"]]
-        self._calls = [call_from_dict(call) for call in data["calls"]]
-        self._outcomes = [None if record is None else record_from_dict(record) for record in data["outcomes"]]
-        self._left = self._outcomes.count(None)
-        self._seen = {record.call.id for record in self._records} | {call.id for call in self._calls}
-        if data["limit"] is not None:
-            name, text, limit = data["limit"]
-            self._limit = Refusal(_error_class(name), str(text), limit)
-        if data["ending"] is not None:
-            self._ending = _ending_from_dict(data["ending"])
-        if not self._agrees():
-            raise ValueError("its parts do not agree")
-
-    def _agrees(self) -> bool:
-        """Whether the parts of a state that was read belong together."""
-        phase = self._phase
-        same = len(self._calls) == len(self._outcomes) and all(
-            record is None or record.call == call for call, record in zip(self._calls, self._outcomes, strict=False)
-        )
-        waits = bool(self._calls) and (self._left > 0 or phase == "ended")
-        return (
-            same
-            and (phase == "ended") == (self._ending is not None)
-            and (phase != "tools" or waits)
-            and (phase not in ("new", "model", "forced") or not self._calls)
-            and (phase != "forced" or self._limit is not None)
-            and len(self._seen) == len(self._records) + len(self._calls) == self._accepted
-        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # by its JSON: a live exception or a provider's raw object need not be picklable
@@ -617,33 +529,3 @@ class Turn:
 
     def __repr__(self) -> str:
         return f"<Turn {self.turn_id or '(unnamed)'} {self._phase}, {self.iterations} iterations>"
-
-
-def _ending_to_dict(ending: _Ending) -> dict[str, Any]:
-    return {
-        "class": None if ending.error is None else ending.error.__name__,
-        "text": codec.plain(ending.text),
-        "rejected": None if ending.rejected is None else response_to_dict(ending.rejected),
-        "cause": None if ending.cause is None else asdict(ending.cause),
-        "limit": ending.limit,
-        "direct": ending.direct,
-    }
-
-
-def _ending_from_dict(data: Mapping[str, Any]) -> _Ending:
-    return _Ending(
-        None if data["class"] is None else _error_class(data["class"]),
-        data["text"],
-        None if data["rejected"] is None else response_from_dict(data["rejected"]),
-        None if data["cause"] is None else ErrorCause(**data["cause"]),
-        None,
-        data["limit"],
-        data["direct"],
-    )
-
-
-def _error_class(name: str) -> type[ToolLoopError]:
-    cls = getattr(errors, name)
-    if not (isinstance(cls, type) and issubclass(cls, ToolLoopError)):
-        raise TypeError(f"{name} is no ToolLoopError")
-    return cls

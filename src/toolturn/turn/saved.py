@@ -1,0 +1,91 @@
+"""The state of a turn in JSON's own types, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .. import codec
+from ..messages import Usage
+from .ending import ending_from_dict, ending_to_dict, error_class
+from .rules import Refusal
+
+if TYPE_CHECKING:
+    from .machine import Turn
+
+
+def state_of(turn: Turn) -> dict[str, Any]:
+    """Return the whole state; the tools are not in it."""
+    ending = turn._ending
+    limit = turn._limit
+    return {
+        "v": codec.VERSION,
+        "kind": "turn",
+        "turn_id": turn.turn_id,
+        "phase": turn._phase,
+        "limits": codec.limits_to_dict(turn.limits),
+        "on_limit": turn.on_limit,
+        "tool_errors": turn.tool_errors,
+        "iterations": turn.iterations,
+        "retries": turn._retries,
+        "accepted": turn._accepted,
+        "seconds": turn.seconds,
+        "usage": asdict(turn.usage),
+        "messages": [codec.message_to_dict(message) for message in turn._messages],
+        "records": [codec.record_to_dict(record) for record in turn._records],
+        "calls": [codec.call_to_dict(call) for call in turn._calls],
+        "outcomes": [None if record is None else codec.record_to_dict(record) for record in turn._outcomes],
+        "limit": None if limit is None else [limit.error.__name__, limit.text, limit.limit],
+        "ending": None if ending is None else ending_to_dict(ending),
+    }
+
+
+def restore(turn: Turn, data: Mapping[str, Any]) -> None:
+    """Fill an empty turn with the state that :func:`state_of` gave.
+
+    Args:
+        turn: The empty turn.
+        data: A document whose shape has been checked.
+
+    Raises:
+        ValueError: The parts of the state do not belong together.
+    """
+    turn._phase = data["phase"]
+    turn.limits = codec.limits_from_dict(data["limits"])
+    turn.on_limit = data["on_limit"]
+    turn.tool_errors = data["tool_errors"]
+    turn.iterations = data["iterations"]
+    turn._retries = data["retries"]
+    turn._accepted = data["accepted"]
+    turn.seconds = data["seconds"]
+    turn.usage = Usage(**data["usage"])
+    turn._messages = [codec.message_from_dict(message) for message in data["messages"]]
+    turn._records = [codec.record_from_dict(record) for record in data["records"]]
+    turn._calls = [codec.call_from_dict(call) for call in data["calls"]]
+    turn._outcomes = [None if record is None else codec.record_from_dict(record) for record in data["outcomes"]]
+    turn._left = turn._outcomes.count(None)
+    turn._seen = {record.call.id for record in turn._records} | {call.id for call in turn._calls}
+    if data["limit"] is not None:
+        name, text, limit = data["limit"]
+        turn._limit = Refusal(error_class(name), str(text), limit)
+    if data["ending"] is not None:
+        turn._ending = ending_from_dict(data["ending"])
+    if not _agrees(turn):
+        raise ValueError("its parts do not agree")
+
+
+def _agrees(turn: Turn) -> bool:
+    """Whether the parts of a state belong together."""
+    phase = turn._phase
+    pairs = zip(turn._calls, turn._outcomes, strict=False)
+    waits = bool(turn._calls) and (turn._left > 0 or phase == "ended")
+    return (
+        len(turn._calls) == len(turn._outcomes)
+        and all(record is None or record.call == call for call, record in pairs)
+        and (phase == "ended") == (turn._ending is not None)
+        and (phase != "tools" or waits)
+        and (phase not in ("new", "model", "forced") or not turn._calls)
+        and (phase != "forced" or turn._limit is not None)
+        and len(turn._seen) == len(turn._records) + len(turn._calls) == turn._accepted
+    )
