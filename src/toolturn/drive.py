@@ -82,8 +82,10 @@ class _Drive:
         except asyncio.CancelledError:
             turn.cancel()
             raise
-        except KeyboardInterrupt:
-            turn.cancel("the turn was interrupted")
+        except BaseException as exc:
+            # another exception leaves the turn open, unless calls beside it were cut short
+            if isinstance(exc, KeyboardInterrupt) or self._interrupted:
+                turn.cancel("the turn was interrupted")
             raise
         finally:
             turn.tick(now() - self._since)
@@ -126,6 +128,8 @@ class _Drive:
             else:
                 self._interrupted.append((op, exc.outcome))
             raise exc.interruption from None
+        if turn.phase == "ended" and type(op) is CallModel:
+            return  # the turn was cancelled while the model was asked
         self._take(op, outcome)
         if turn.limits.deadline is not None:
             self._look_at_the_clock(turn.limits.deadline)

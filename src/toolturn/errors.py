@@ -188,7 +188,13 @@ class ToolError(Exception):
 
 
 class ToolTimeoutError(TimeoutError):
-    """A tool did not finish in its time."""
+    """A tool did not finish in its time.
+
+    Attributes:
+        tool: The tool whose time-out it was.
+    """
+
+    tool: object = None
 
 
 class InvalidToolArguments(ValueError):

@@ -360,7 +360,7 @@ class _Background:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=loop.run_forever, name="toolturn", daemon=True)
+                self._thread = threading.Thread(target=_run_for_ever, args=(loop,), name="toolturn", daemon=True)
                 self._thread.start()
                 self._loop = loop
             return self._loop
@@ -392,6 +392,15 @@ class _Background:
         if isinstance(outcome, _Stop):
             raise outcome.error
         return outcome
+
+
+def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
+    while True:
+        try:
+            loop.run_forever()
+        except BaseException:  # noqa: BLE001 - a task raised what ends a program: its caller is told, others go on
+            continue
+        return
 
 
 class _Stop:

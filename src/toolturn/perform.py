@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import json
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from time import perf_counter, time
@@ -48,17 +49,18 @@ class OpInterrupted(BaseException):
 class _Listener:
     """Passes what a handler emits on to the audience, on the event loop, until the call has ended."""
 
-    __slots__ = ("_closed", "_emit", "_loop", "_op", "broken")
+    __slots__ = ("_closed", "_emit", "_loop", "_op", "_thread", "broken")
 
     def __init__(self, op: CallTool, emit: Emit, loop: asyncio.AbstractEventLoop | None) -> None:
         self._op = op
         self._emit = emit
         self._loop = loop
+        self._thread = threading.get_ident()
         self._closed = False
         self.broken: BaseException | None = None
 
     def __call__(self, data: Any) -> None:
-        if self._loop is None:
+        if self._loop is None or threading.get_ident() == self._thread:
             self._tell(data)
         else:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
@@ -303,9 +305,11 @@ def _failed(name: object, exc: BaseException) -> str:
 
 
 def _timed_out(tool: Tool[Any, Any] | None, exc: ToolTimeoutError) -> tuple[str, ToolStatus]:
-    if left_behind(exc):
+    if left_behind(exc) and exc.tool is tool:
         return closing_content("outcome_unknown"), "outcome_unknown"
-    if tool is None or tool.timeout is None:  # the time-out of another tool, which the handler runs
+    if (
+        tool is None or tool.timeout is None or exc.tool is not tool
+    ):  # the time-out of another tool, which the handler runs
         return _failed("" if tool is None else tool.name, exc), "error"
     detail = f"the call did not finish within {tool.timeout:g} seconds"
     return json.dumps({"error": "tool_timeout", "detail": detail}), "timeout"

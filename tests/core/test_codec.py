@@ -140,6 +140,8 @@ def test_whatever_a_model_sent_can_be_written(response: ChatResponse) -> None:
 
 
 @given(junk_responses)
+@example(ChatResponse([TextPart(nested(64))]))  # type: ignore[arg-type]
+@example(ChatResponse([ImagePart(nested(64))]))  # type: ignore[arg-type]
 def test_a_turn_that_was_given_anything_can_be_saved_and_comes_back_equal(response: ChatResponse) -> None:
     turn = begun()
     reply(turn, response)

@@ -95,13 +95,25 @@ def test_every_error_outlives_its_process_with_equal_fields(cls: type[ToolLoopEr
     assert vars(again) == vars(error)
 
 
+class Mute:
+    """An object that can be neither shown nor copied."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("no copies")
+
+
 @pytest.mark.parametrize("way", COPIES)
-def test_a_providers_object_that_can_not_be_copied_does_not_stand_in_the_way(way: str) -> None:
-    error = full(ToolLoopTruncatedResponseError, threading.Lock())
+@pytest.mark.parametrize("raw", [threading.Lock(), {"lock": threading.Lock()}, Mute()], ids=["lock", "inside", "mute"])
+def test_a_providers_object_that_can_not_be_copied_does_not_stand_in_the_way(raw: Any, way: str) -> None:
+    error = full(ToolLoopTruncatedResponseError, raw)
     again = COPIES[way](error)
     assert type(again) is ToolLoopTruncatedResponseError
     assert again.rejected_response is not None
     assert again.rejected_response.content == "cut"
+    assert again.messages == error.messages
 
 
 @pytest.mark.parametrize("way", ["json", "pickle", "deepcopy"])

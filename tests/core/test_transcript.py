@@ -146,6 +146,13 @@ def test_what_was_no_valid_transcript_is_reported_as_changed(messages: list[Chat
     assert all(0 <= change.index < len(messages) for change in report.changes)
 
 
+@given(transcripts())
+def test_what_stands_before_the_first_fault_comes_back_as_it_is(messages: tuple[ChatMessage, ...]) -> None:
+    report = repair([*messages, USER, asking("open")])
+    assert report.messages[: len(messages)] == messages
+    assert {change.index for change in report.changes} == {len(messages) + 1}
+
+
 @given(st.lists(near_messages, max_size=8))
 def test_repair_leaves_what_it_was_given_as_it_was(messages: list[ChatMessage]) -> None:
     before = repr(messages)

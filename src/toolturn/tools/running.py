@@ -56,7 +56,8 @@ class Guarded:
         coroutine = self._coroutine
         task = asyncio.current_task()
         assert task is not None
-        before = task.cancelling()
+        # a cancel that was asked for in this very step has not been delivered: it is not one from before
+        before = task.cancelling() - bool(getattr(task, "_must_cancel", False))
         cancel: asyncio.CancelledError | None = None
         deadline: float | None = None
         error: BaseException | None = None
@@ -86,6 +87,8 @@ class Guarded:
                     if deadline is not None and asyncio.get_running_loop().time() >= deadline:
                         assert cancel is not None
                         self._close()
+                        if task.cancelling() <= before:
+                            raise _OwnTimeIsUp
                         raise _TimeIsUp
                     error = yield from _wait(waits_for, deadline)
                     if error is None:
@@ -99,6 +102,8 @@ class Guarded:
             except GeneratorExit:
                 coroutine.close()
                 raise
+            except _OwnTimeIsUp:
+                raise TimeoutError("a time-out inside the handler cleaned up for longer than the grace") from None
             except _TimeIsUp:
                 assert cancel is not None
                 raise cancel from LeftBehind()
@@ -129,6 +134,10 @@ def _keep_for_ever(coroutine: Coroutine[Any, Any, Any]) -> None:
 
 class _TimeIsUp(BaseException):
     """The grace of a cancelled coroutine has passed."""
+
+
+class _OwnTimeIsUp(BaseException):
+    """It has passed, but the cancel was one of the coroutine's own."""
 
 
 def _wait(waits_for: Any, deadline: float | None) -> Generator[Any, Any, asyncio.CancelledError | None]:

@@ -8,7 +8,8 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ValidationError
 
@@ -62,16 +63,48 @@ class Tool(Generic[RequestT, ResultT]):
         TypeError: A model is no pydantic model, or the handler can not be called.
     """
 
+    @overload
+    def __init__(
+        self: Tool[RequestT, None],
+        name: str,
+        description: str,
+        request_model: type[RequestT],
+        result_model: None,
+        handler: Callable[..., Any],
+        *,
+        return_direct: bool = ...,
+        render_result: Callable[[None], str] | None = ...,
+        effect: Effect = ...,
+        parallel: bool = ...,
+        timeout: float | None = ...,
+        run_in_thread: bool = ...,
+    ) -> None: ...
+    @overload
     def __init__(
         self,
         name: str,
         description: str,
         request_model: type[RequestT],
         result_model: type[ResultT] | None,
-        handler: Callable[..., ResultT | Awaitable[ResultT]],
+        handler: Callable[..., Any],
+        *,
+        return_direct: bool = ...,
+        render_result: Callable[[ResultT], str] | None = ...,
+        effect: Effect = ...,
+        parallel: bool = ...,
+        timeout: float | None = ...,
+        run_in_thread: bool = ...,
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        request_model: type[RequestT],
+        result_model: type[ResultT] | None,
+        handler: Callable[..., Any],
         *,
         return_direct: bool = False,
-        render_result: Callable[[ResultT], str] | None = None,
+        render_result: Callable[[Any], str] | None = None,
         effect: Effect = "once",
         parallel: bool = False,
         timeout: float | None = None,
@@ -186,7 +219,9 @@ class Tool(Generic[RequestT, ResultT]):
                 raise
             cancel = exc.__cause__
             left = cancel.__cause__ if left_behind(cancel) and cancel is not None else None
-            raise ToolTimeoutError(f"tool {self.name!r} took longer than {self.timeout:g} seconds") from left
+            error = ToolTimeoutError(f"tool {self.name!r} took longer than {self.timeout:g} seconds")
+            error.tool = self
+            raise error from left
 
     async def _run(self, request: RequestT, context: ToolContext | None, grace: float) -> Any:
         handler = self.handler
@@ -295,7 +330,8 @@ def _context_parameter(handler: Callable[..., Any]) -> str | None:
 
 def takes_context(hint: Any) -> bool:
     """Return whether a parameter with this annotation is given a ToolContext; it may be optional."""
-    return hint is ToolContext or hint == "ToolContext" or ToolContext in get_args(hint)
+    optional = get_origin(hint) in (Union, UnionType) and ToolContext in get_args(hint)
+    return hint is ToolContext or hint == "ToolContext" or optional
 
 
 def plain_function(handler: Callable[..., Any]) -> Callable[..., Any]:
