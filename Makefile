@@ -59,5 +59,21 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.dev
+	$(BIN)/python -m tests.core.transitions
+
+$(VENV)/.nightly: $(VENV)/.dev
+	@$(BIN)/python -m pip install --quiet --group nightly
+	@touch $@
+
+# What is too slow for every change. Each part runs even where one before it failed; the exit code tells.
+nightly: $(VENV)/.nightly
+	@failed=0; \
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q tests/core tests/running tests/dialects || failed=1; \
+	$(BIN)/mutmut run; $(BIN)/mutmut results || failed=1; \
+	$(BIN)/python benchmarks/questions.py --set all --check || failed=1; \
+	$(BIN)/python benchmarks/run.py --check || failed=1; \
+	exit $$failed
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov mutants

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolturn import Limits
+from toolturn import Limits, Turn
 from toolturn.limits import DEFAULT_RESULT_BYTES, cap_text
 
 from .parts import begun, error_of
@@ -55,16 +55,18 @@ def test_a_result_may_not_be_cut_to_less_than_the_marker_needs() -> None:
     assert Limits(result_bytes=None).result_bytes is None
 
 
-@pytest.mark.parametrize("field", ["iterations", "tool_calls"])
-def test_limits_that_are_accepted_never_stand_in_the_way_of_an_exit(field: str) -> None:
-    many: Any = math.inf
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1000.5, True, "1000"])
+@pytest.mark.parametrize("field", ["iterations", "tool_calls", "deadline", "result_bytes"])
+def test_limits_that_are_accepted_never_stand_in_the_way_of_an_exit_or_of_its_state(field: str, value: Any) -> None:
     try:
-        limits = Limits(**{field: many})
+        limits = Limits(**{field: value})
     except (ValueError, TypeError):
         return
     turn = begun(limits=limits)
     turn.cancel()
-    assert error_of(turn).state is not None
+    state = error_of(turn).state
+    assert state is not None
+    assert Turn.from_json(state).limits == limits
 
 
 # --- cutting -------------------------------------------------------------------------

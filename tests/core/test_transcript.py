@@ -227,6 +227,9 @@ def test_a_message_of_an_unknown_role_becomes_one_of_the_user() -> None:
 def test_calls_outside_an_assistant_message_are_dropped() -> None:
     report = repair([asking("a", role="user", content="Hi.")])
     assert report.messages == (ChatMessage("user", "Hi."),)
+    report = repair([asking("a"), ChatMessage("tool", "x", [call("z")], "a")])
+    assert report.messages == (asking("a"), answered("a", "x"))
+    assert [str(change) for change in report.changes] == ["message 1: calls outside an assistant message were dropped"]
 
 
 @pytest.mark.parametrize(

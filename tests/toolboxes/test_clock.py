@@ -261,7 +261,7 @@ def test_the_schemas_admit_what_a_model_shall_write() -> None:
 
 
 def test_the_tools_may_be_repeated_and_run_beside_others() -> None:
-    assert TOOLS.names == ("current_time", "days_between", "weekday", "add_days")
+    assert TOOLS.names == ("current_time", "add_days", "days_between", "weekday")
     assert all(traits.effect == "none" and traits.parallel for traits in TOOLS.traits.values())
 
 

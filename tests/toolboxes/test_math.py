@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import math
 import re
 import sys
@@ -234,6 +235,7 @@ def test_what_could_be_read_in_two_ways_is_refused(expression: str, says: str) -
         ("factorial(2.5)", "whole numbers only"),
         ("gcd(2.5, 5)", "whole numbers only"),
         ("exp(1000)", "too large"),
+        ("exp(700) * exp(700)", "too large"),
         ("1e400 + 0.5 * exp(1)", "too large"),
         ("1 / 10 ^ 3000", "too small"),
         ("2 ^ -2000", "too small"),
@@ -356,6 +358,14 @@ def test_a_hostile_expression_ends_at_once(expression: str) -> None:
         result, refused = outcome(calculate, expression)
     assert len(refused) < 250
     assert refused or len(result) <= MAX_DIGITS + 1
+
+
+def test_an_expression_that_the_stack_has_no_room_for_is_refused() -> None:
+    def deeper(frames: int) -> str:
+        return deeper(frames - 1) if frames else calculate("+".join(["1"] * (MAX_OPERATIONS + 1)))
+
+    left = sys.getrecursionlimit() - len(inspect.stack())
+    assert "can not be calculated" in refusal(deeper, left - 200)
 
 
 def test_the_largest_expressions_within_the_bounds_are_calculated() -> None:

@@ -12,7 +12,7 @@ from toolturn.toolboxes import TOOLBOXES, toolbox, toolboxes
 
 from . import call
 
-ALL = ("calculator", "convert_units", "current_time", "days_between", "weekday", "add_days")
+ALL = ("calculator", "current_time", "convert_units", "add_days", "days_between", "weekday")
 
 
 def test_each_toolbox_says_in_one_line_what_it_does() -> None:

@@ -158,7 +158,7 @@ def _utc_now() -> datetime:
 
 
 def clock_toolbox(*, now: Clock | None = None, local: tzinfo | None = None) -> ToolSet:
-    """Return the tools ``current_time``, ``days_between``, ``weekday`` and ``add_days``.
+    """Return the tools ``current_time``, ``add_days``, ``days_between`` and ``weekday``.
 
     Args:
         now: Gives the present moment, with a zone; the machine's clock where None.
@@ -171,11 +171,8 @@ def clock_toolbox(*, now: Clock | None = None, local: tzinfo | None = None) -> T
 
     @tool(effect="none", parallel=True)
     def current_time(timezone: _Zone) -> str:
-        """Get the current time and date in a city or timezone.
-
-        Args:
-            timezone: City or IANA timezone, such as Europe/London, Asia/Tokyo or UTC; local for here.
-        """
+        """Get the current time and date in a city or timezone."""
+        # No example: a small model answers Australia/London when London is one.
         if _key(timezone) in _LOCAL:
             moment = here()
             return _moment_text(moment, str(moment.tzname()) if local is None else str(local))
@@ -184,7 +181,7 @@ def clock_toolbox(*, now: Clock | None = None, local: tzinfo | None = None) -> T
 
     @tool(effect="none", parallel=True)
     def days_between(start_date: _Date, end_date: _Date) -> str:
-        """Count the days from one date to another.
+        """Count the days between two dates (YYYY-MM-DD).
 
         Args:
             start_date: First date, YYYY-MM-DD or today.
@@ -200,7 +197,7 @@ def clock_toolbox(*, now: Clock | None = None, local: tzinfo | None = None) -> T
 
     @tool(effect="none", parallel=True)
     def weekday(date: _Date) -> str:
-        """Get the weekday (Monday to Sunday) of a date.
+        """Get the day of the week of a date (YYYY-MM-DD).
 
         Args:
             date: YYYY-MM-DD or today.
@@ -210,7 +207,7 @@ def clock_toolbox(*, now: Clock | None = None, local: tzinfo | None = None) -> T
 
     @tool(effect="none", parallel=True)
     def add_days(date: _Date, days: int) -> str:
-        """Get the date that is a number of days after or before a date.
+        """Get the date some days after or before a date (YYYY-MM-DD).
 
         Args:
             date: YYYY-MM-DD or today.
@@ -223,7 +220,7 @@ def clock_toolbox(*, now: Clock | None = None, local: tzinfo | None = None) -> T
             raise ToolError("days: the date must stay in the years 1 to 9999; use fewer days, such as 90") from None
         return f"{then} ({_DAYS[then.weekday()]})"
 
-    return ToolSet([current_time, days_between, weekday, add_days])
+    return ToolSet([current_time, add_days, days_between, weekday])
 
 
 def _moment_text(moment: datetime, zone: str) -> str:

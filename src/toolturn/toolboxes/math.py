@@ -640,11 +640,9 @@ _PATTERN = rf"^([0-9+*/%^(),. -]|pi|({'|'.join(_FUNCTIONS)})\(){{1,80}}$"
 
 @tool(effect="none", parallel=True)
 def calculator(expression: Annotated[str, Field(json_schema_extra={"pattern": _PATTERN})]) -> str:
-    """Calculate an arithmetic expression.
-
-    Args:
-        expression: Numbers with + - * / ^ ( ), for example 12 * (3 + 4), 15% * 240 or sqrt(16).
-    """
+    """Evaluate an arithmetic expression with + - * / ( ) and numbers."""
+    # No more than this is told: a small model calls the tool with the best description for everything, and copies
+    # an example instead of the user's numbers. The pattern names the functions to those who read it.
     return calculate(expression)
 
 

@@ -29,11 +29,8 @@ UNITS: tuple[str, ...] = (
     "kilogram",
     "ounce",
     "pound",
-    "stone",
     "milliliter",
     "liter",
-    "teaspoon",
-    "tablespoon",
     "cup",
     "pint",
     "gallon",
@@ -48,19 +45,14 @@ UNITS: tuple[str, ...] = (
     "year",
     "kilometer per hour",
     "mile per hour",
-    "meter per second",
-    "knot",
     "square meter",
     "square foot",
     "hectare",
     "acre",
     "megabyte",
     "gigabyte",
-    "joule",
-    "kilocalorie",
-    "kilowatt hour",
 )
-"""The units a model is shown: whole words, because a small one takes "m" for a mile."""
+"""The units a model is shown: whole words, because a small one takes "m" for a mile, and no more than it can bear."""
 
 _MAX_CHARS = 60
 _MAX_WORDS = 6
@@ -292,7 +284,7 @@ def units_toolbox(*, decimals: int = 2, shown: Sequence[str] | None = UNITS) -> 
     unit = Annotated[str, Field(json_schema_extra=extra)]
 
     def convert_units(value: float, from_unit: str, to_unit: str) -> str:
-        """Convert a value from one unit to another unit of the same kind.
+        """Convert a value from one unit to another.
 
         Args:
             value: The number to convert.
