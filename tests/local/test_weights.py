@@ -166,4 +166,4 @@ def test_removing_what_is_not_there_frees_nothing(sample: store.Weights) -> None
 def test_looking_for_weights_loads_nothing_that_downloads() -> None:
     code = "import sys, toolturn.cli.model; print(*[m for m in sys.modules if m.startswith('toolturn.local.')])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded.split() == ["toolturn.local.weights"]
+    assert loaded.split() == ["toolturn.local.catalogue", "toolturn.local.weights"]

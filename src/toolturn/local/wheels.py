@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from toolturn.local.download import finish, require_space
-from toolturn.local.weights import Notice, Progress, Report, Weights, WeightsError, file_sizes, megabytes
+from .catalogue import Notice, Progress, Report, Weights, WeightsError, file_sizes, megabytes
+from .download import finish, require_space
 
 _CHUNK = 1 << 20
 _BETWEEN_LOOKS = 0.2
