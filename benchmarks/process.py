@@ -101,9 +101,13 @@ class Adapter:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         # -P: the working directory is no place to import from
         command = [str(self.python), "-P", *flags, "-c", code]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, env=self.environment(seed), cwd=HERE
-        )
+        environment = self.environment(seed)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=timeout, env=environment, cwd=HERE, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"stopped after {timeout:.0f} s") from None
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
             raise RuntimeError(done.stderr.strip()[-400:] or f"exit code {done.returncode}")

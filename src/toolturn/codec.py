@@ -152,8 +152,8 @@ def _content_to_json(content: Any) -> Any:
 
 def _part_to_json(part: Any) -> Any:
     if isinstance(part, TextPart):
-        return {"type": "text", "text": plain(part.text)}
-    return {"type": "image_url", "url": plain(part.url)} if isinstance(part, ImagePart) else plain(part)
+        return plain({"type": "text", "text": part.text})
+    return plain({"type": "image_url", "url": part.url} if isinstance(part, ImagePart) else part)
 
 
 def _part_from_json(part: Any) -> ContentPart:

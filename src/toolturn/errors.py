@@ -94,7 +94,7 @@ class ToolLoopError(RuntimeError):
         attributes = dict(self.__dict__)
         rejected = self.rejected_response
         if rejected is not None and not _portable(rejected.raw):
-            attributes["rejected_response"] = replace(rejected, raw=repr(rejected.raw)[:500])
+            attributes["rejected_response"] = replace(rejected, raw=f"<{type(rejected.raw).__name__}>")
         return _rebuild, (type(self), str(self), attributes)
 
 

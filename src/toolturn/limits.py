@@ -32,14 +32,17 @@ class Limits:
     result_bytes: int | None = DEFAULT_RESULT_BYTES
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.iterations, int) and isinstance(self.tool_calls, int)):
-            raise ValueError("max_iterations and max_tool_calls must be whole numbers")
+        for name in ("iterations", "tool_calls"):
+            if type(getattr(self, name)) is not int:
+                raise ValueError(f"limits.{name} must be a whole number")
         if self.iterations < 1:
             raise ValueError("max_iterations must be at least 1")
         if self.tool_calls < 0:
             raise ValueError("max_tool_calls must not be negative")
-        if self.deadline is not None and not (0 < self.deadline < math.inf):
+        if self.deadline is not None and not (type(self.deadline) in (int, float) and 0 < self.deadline < math.inf):
             raise ValueError("the deadline must be a positive number of seconds")
+        if self.result_bytes is not None and type(self.result_bytes) is not int:
+            raise ValueError("limits.result_bytes must be a whole number")
         if self.result_bytes is not None and self.result_bytes < 256:
             raise ValueError("result_bytes must be at least 256")
 

@@ -148,8 +148,13 @@ def repair(messages: Sequence[ChatMessage]) -> RepairReport:
     made: list[ChatMessage] = []
     changes: list[Fault] = []
     batch: list[_OpenCall] = []
+    answers: list[ChatMessage] = []
 
     def close() -> None:
+        if all(item.answer for item in batch):
+            made.extend(answers)  # nothing is wrong with the order in which they came
+            batch.clear()
+        answers.clear()
         for item in batch:
             if item.answer is None:
                 changes.append(Fault(item.index, "a call without a result was closed as not executed"))
@@ -171,6 +176,7 @@ def repair(messages: Sequence[ChatMessage]) -> RepairReport:
             if message.tool_calls:
                 changes.append(Fault(index, "calls outside an assistant message were dropped"))
             match.answer = ChatMessage("tool", content, None, match.id)
+            answers.append(match.answer)
             continue
         close()
         made.append(_mended(index, message, batch, changes))

@@ -438,6 +438,19 @@ def test_turns_are_equal_when_their_states_are() -> None:
     assert begun() != "a turn"
 
 
+def test_nothing_of_a_turn_is_lost_in_its_json() -> None:
+    limits = Limits(7, 8, 9.5, 1000)
+    turn = begun(limits=limits, on_limit="answer", tool_errors="report")
+    reply(turn, asks(call("a"), usage=Usage(1, 2, 3, 4)))
+    turn.tick(1.25)
+    copied = Turn.from_json(turn.to_json())
+    assert (copied.turn_id, copied.phase, copied.iterations) == ("turn", "tools", 1)
+    assert (copied.limits, copied.on_limit, copied.tool_errors) == (limits, "answer", "report")
+    assert (copied.seconds, copied.usage) == (1.25, Usage(1, 2, 3, 4))
+    assert (copied.messages, copied.records) == (turn.messages, turn.records)
+    assert (copied.definitions, copied.traits) == ((), {})
+
+
 def test_a_turn_can_not_be_hashed() -> None:
     with pytest.raises(TypeError):
         hash(begun())

@@ -262,8 +262,10 @@ def test_what_ends_a_program_reaches_the_caller_and_the_next_turn_runs_as_ever(p
 
 def _interrupted(program: str) -> tuple[int, str, str]:
     """Run a program until it says "begun", press Ctrl-C, and return its end and what else it said."""
+    # a shell may start what runs in the background with the signal ignored
+    listening = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     child = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", PRELUDE + textwrap.dedent(program)],
+        [sys.executable, "-W", "error", "-c", PRELUDE + listening + textwrap.dedent(program)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

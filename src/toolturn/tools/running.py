@@ -175,13 +175,14 @@ def _wait(waits_for: Any, deadline: float | None) -> Generator[Any, Any, asyncio
 class _Worker(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True, name="toolturn-handler")
-        self.inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[Callable[[], Callable[[], None]]] = queue.SimpleQueue()
         self.start()
 
     def run(self) -> None:
         while True:
-            self.inbox.get()()
-            _idle.append(self)
+            tell = self.inbox.get()()
+            _idle.append(self)  # before the result is told, or the next call would find no thread
+            tell()
 
 
 _idle: list[_Worker] = []
@@ -254,16 +255,18 @@ def _start(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], functio
         else:
             future.set_exception(error)
 
-    def work() -> None:
+    def work() -> Callable[[], None]:
         result, error = None, None
         try:
             result = context.run(function)
         except BaseException as exc:  # noqa: BLE001 - it belongs to the caller, not to this thread
             error = exc
-        try:
-            loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:  # the loop is closed: nobody waits
-            return
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(settle, result, error)
+
+        return tell
 
     try:
         worker = _idle.pop()
