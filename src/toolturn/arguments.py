@@ -41,7 +41,8 @@ def _float(text: str) -> float:
     return value
 
 
-_decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float).decode
+_decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+_scan: Any = _decoder.scan_once  # type: ignore[attr-defined]
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
@@ -65,7 +66,14 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise InvalidToolArguments(f"arguments must not be nested deeper than {MAX_DEPTH} levels")
     try:
-        value = _decode(text)
+        # a bare object is by far the most usual, and the scanner alone reads it in half the time
+        value: Any = None
+        try:
+            value, end = _scan(text, 0)
+        except StopIteration:
+            end = -1
+        if end != len(text):
+            value = _decoder.decode(text)  # knows blanks around, and where a fault is
     except json.JSONDecodeError as exc:
         where = f"line {exc.lineno} column {exc.colno}"
         what = exc.msg.removesuffix(" at")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from .errors import ToolLoopError
 from .events import Answer, Done, Emit, Iteration, ToolCallStarted, ToolResult
@@ -101,44 +101,45 @@ class _Drive:
         return end
 
     async def _until_exit(self) -> None:
-        turn = self._turn
-        concurrency = self._concurrency
+        turn, perform, emit = self._turn, self._perform, self._emit
         while ops := turn.ops():
-            if concurrency == 1 or len(ops) == 1:
+            if self._concurrency == 1 or len(ops) == 1:
                 for op in ops:
-                    await self._do(op)
+                    if emit is not None:
+                        self._announce(op, emit)
+                    try:
+                        outcome = await perform(op, emit)
+                    except OpInterrupted as exc:
+                        self._interrupt(op, exc)
+                    self._take(op, outcome)
                     if turn.phase == "ended":
                         break
             else:
                 await self._together(ops)
 
-    async def _do(self, op: Op) -> None:
-        turn = self._turn
-        emit = self._emit
-        if emit is not None:
-            if isinstance(op, CallModel):
-                emit(Iteration(turn.iterations if op.forced else turn.iterations + 1, op.id, op.forced))
-            else:
-                emit(ToolCallStarted(op.call, op.id))
-        try:
-            outcome = await self._perform(op, emit)
-        except OpInterrupted as exc:
-            if exc.settled or turn.phase == "ended":
-                self._take(op, exc.outcome)
-            else:
-                self._interrupted.append((op, exc.outcome))
-            raise exc.interruption from None
-        if turn.phase == "ended" and type(op) is CallModel:
-            return  # the turn was cancelled while the model was asked
-        self._take(op, outcome)
-        if turn.limits.deadline is not None:
-            self._look_at_the_clock(turn.limits.deadline)
+    def _announce(self, op: Op, emit: Emit) -> None:
+        if isinstance(op, CallModel):
+            emit(Iteration(self._turn.iterations + (not op.forced), op.id, op.forced))
+        else:
+            emit(ToolCallStarted(op.call, op.id))
+
+    def _interrupt(self, op: Op, interrupted: OpInterrupted) -> NoReturn:
+        if interrupted.settled or self._turn.phase == "ended":
+            self._take(op, interrupted.outcome)
+        else:
+            self._interrupted.append((op, interrupted.outcome))
+        raise interrupted.interruption from None
 
     def _take(self, op: Op, outcome: Outcome) -> None:
-        self._turn.apply(op, outcome)
+        turn = self._turn
+        if turn.phase == "ended" and type(op) is CallModel:
+            return  # the turn was cancelled while the model was asked
+        turn.apply(op, outcome)
         if self._emit is not None and type(op) is CallTool:
             record = outcome.record if isinstance(outcome, ToolFailed) else outcome
             self._emit(ToolResult(record))  # type: ignore[arg-type]  # apply has refused anything else
+        if turn.limits.deadline is not None:
+            self._look_at_the_clock(turn.limits.deadline)
 
     def _look_at_the_clock(self, deadline: float) -> None:
         # a model or tool may swallow the cancel at the deadline; nothing more is started after it all the same
@@ -150,12 +151,18 @@ class _Drive:
 
     async def _together(self, ops: tuple[Op, ...]) -> None:
         """Run these calls at once, as many as may be; when one ends the turn, the others are cancelled."""
-        turn = self._turn
+        turn, perform, emit = self._turn, self._perform, self._emit
         waiting = iter(ops)
 
         async def work() -> None:
             for op in waiting:
-                await self._do(op)
+                if emit is not None:
+                    self._announce(op, emit)
+                try:
+                    outcome = await perform(op, emit)
+                except OpInterrupted as exc:
+                    self._interrupt(op, exc)
+                self._take(op, outcome)
                 if turn.phase == "ended":
                     return
 

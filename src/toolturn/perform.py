@@ -7,9 +7,10 @@ import contextlib
 import inspect
 import json
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from time import perf_counter, time
+from types import CoroutineType
 from typing import Any, TypeAlias
 
 from .errors import InvalidToolArguments, ModelError, ModelStreamError, ToolError, ToolTimeoutError
@@ -114,7 +115,7 @@ class Performer:
         self._hooks = tuple(hooks)
         self._grace = grace
 
-    async def __call__(self, op: Op, emit: Emit | None = None) -> Outcome:
+    def __call__(self, op: Op, emit: Emit | None = None) -> Coroutine[Any, Any, Outcome]:
         """Carry out one op.
 
         Args:
@@ -128,9 +129,15 @@ class Performer:
             OpInterrupted: A tool call was cancelled or interrupted.
             Exception: What a plain model callback raises, unchanged.
         """
+        # no coroutine of its own: each layer of them is felt in every iteration
         if type(op) is CallTool:
-            return await self._call_tool(op, emit)
+            return self._call_tool(op, emit)
         assert isinstance(op, CallModel)
+        return self._call_model(op, emit)
+
+    # --- the model -------------------------------------------------------------------
+
+    async def _call_model(self, op: CallModel, emit: Emit | None) -> Outcome:
         try:
             if emit is not None:
                 return await self._call_model_aloud(op, emit)
@@ -139,15 +146,13 @@ class Performer:
             return ModelFailed(exc)
         return response
 
-    # --- the model -------------------------------------------------------------------
-
     async def _ask(self, op: CallModel) -> ChatResponse:
         model = self._model
         if self._settings is not None and isinstance(model, ChatModel):
             response = await model.complete(op.messages, op.tools, settings=self._settings)
         else:
             answer = model(op.messages, op.tools)
-            if not inspect.isawaitable(answer):
+            if type(answer) is not CoroutineType and not inspect.isawaitable(answer):
                 raise TypeError("call_model must be awaitable: make it an 'async def'")
             response = await answer
         if not isinstance(response, ChatResponse):

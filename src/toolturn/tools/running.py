@@ -37,14 +37,16 @@ class Guarded:
     way, and after the grace it is closed.
 
     Args:
-        coroutine: What to await; never started before.
+        coroutine: What to await; it has been started.
+        waits_for: What it waits for.
         grace: Seconds between the cancel and the end.
     """
 
-    __slots__ = ("_coroutine", "_grace")
+    __slots__ = ("_coroutine", "_grace", "_waits_for")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], grace: float) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], waits_for: Any, grace: float) -> None:
         self._coroutine = coroutine
+        self._waits_for = waits_for
         self._grace = grace
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -61,9 +63,14 @@ class Guarded:
         cancel: asyncio.CancelledError | None = None
         deadline: float | None = None
         error: BaseException | None = None
+        waits_for = self._waits_for
+        started = True
         while True:
             try:
-                waits_for = coroutine.send(None) if error is None else coroutine.throw(error)
+                if started:
+                    started = False
+                else:
+                    waits_for = coroutine.send(None) if error is None else coroutine.throw(error)
             except StopIteration as stop:
                 if cancel is None or task.cancelling() <= before:
                     return stop.value

@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from types import UnionType
+from types import CoroutineType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ValidationError
@@ -239,8 +239,14 @@ class Tool(Generic[RequestT, ResultT]):
                 result = await run_in_thread(lambda: handler(request, **known), grace)
             else:
                 result = handler(request, **known)
-        if inspect.isawaitable(result):
-            return await Guarded(result if inspect.iscoroutine(result) else _await(result), grace)
+        if type(result) is CoroutineType or inspect.isawaitable(result):
+            coroutine = result if type(result) is CoroutineType else _await(result)
+            # most handlers that are quick never wait: those need no guard
+            try:
+                waits_for = coroutine.send(None)
+            except StopIteration as stop:
+                return stop.value
+            return await Guarded(coroutine, waits_for, grace)
         return result
 
     def _checked(self, result: Any) -> ResultT:
