@@ -93,6 +93,14 @@ def test_a_batch_over_the_budget_may_lead_to_a_last_answer() -> None:
     assert result_of(turn).tool_calls == ()
 
 
+def test_which_limit_was_reached_is_kept_in_the_json_of_the_turn() -> None:
+    turn = reply(begun(limits=Limits(tool_calls=0), on_limit="answer"), asks(call("a")))
+    copied = Turn.from_json(turn.to_json())
+    assert result_of(reply(copied, says("Without tools, then."))).limit == "tool_calls"
+    copied = Turn.from_json(turn.to_json())
+    assert type(error_of(reply(copied, says("")))) is ToolLoopToolCallLimitError
+
+
 def test_a_model_that_fails_at_the_last_answer_fails_the_turn() -> None:
     turn = used_up(on_limit="answer")
     turn.apply(the_op(turn), ModelFailed(ModelUnavailableError("gone")))

@@ -171,7 +171,7 @@ def test_a_turn_with_a_wrong_value_at_one_of_its_keys_is_refused(key: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "value"),
+    ("name", "path", "value"),
     [
         ("turn that waits for the model", "phase", "tools"),
         ("turn that waits for the model", "phase", "forced"),
@@ -182,11 +182,16 @@ def test_a_turn_with_a_wrong_value_at_one_of_its_keys_is_refused(key: str) -> No
         ("turn with an error", "ending", None),
         ("turn with an error", "phase", "model"),
         ("turn at a limit", "limit", None),
+        ("turn that waits for tools", "accepted", 7),
+        ("turn with an answer", "accepted", 0),
+        ("turn with an answer", "records", []),
+        ("turn that waits for tools", "outcomes.0.call.id", "another"),
     ],
 )
-def test_a_turn_whose_parts_do_not_agree_is_refused(name: str, key: str, value: Any) -> None:
+def test_a_turn_whose_parts_do_not_agree_is_refused(name: str, path: str, value: Any) -> None:
     document, read = DOCUMENTS[name]
-    assert read_or_refused(read, changed(document, (key,), replaced_by(value)))
+    steps = tuple(int(step) if step.isdigit() else step for step in path.split("."))
+    assert read_or_refused(read, changed(document, steps, replaced_by(value)))
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.0, [], "9" * 1000], ids=lambda v: json.dumps(v)[:10])

@@ -438,6 +438,19 @@ def test_turns_are_equal_when_their_states_are() -> None:
     assert begun() != "a turn"
 
 
+def test_an_exit_is_made_anew_of_the_json_of_its_turn() -> None:
+    direct = reply(begun({"add": DIRECT}), asks(call("a")))
+    op = the_op(direct)
+    direct.apply(op, record_of(op, "five", direct=True))
+    assert Turn.from_json(direct.to_json()).exit == direct.exit
+    answer = reply(begun(), says("Hi."))
+    assert Turn.from_json(answer.to_json()).exit == answer.exit
+    rejected = reply(begun(), says("cut", "length"))
+    again = error_of(Turn.from_json(rejected.to_json()))
+    assert type(again) is type(rejected.exit)
+    assert vars(again) == vars(error_of(rejected))
+
+
 def test_nothing_of_a_turn_is_lost_in_its_json() -> None:
     limits = Limits(7, 8, 9.5, 1000)
     turn = begun(limits=limits, on_limit="answer", tool_errors="report")
