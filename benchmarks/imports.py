@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from statistics import median
 from typing import Any
 
 from process import Adapter
@@ -82,30 +81,27 @@ print(json.dumps({"built": built, "modules": sorted(set(sys.modules) - before)})
 """
 
 
-def cost(adapter: Adapter, repeats: int, number: int) -> dict[str, Any]:
-    """Measure the import of one adapter against a bare interpreter: CPU seconds and memory, in the first round more."""
-    try:
-        return {"rows": [_cost(adapter, repeats, number)]}
-    except RuntimeError as exc:
-        return {"error": str(exc)}
+def cost(adapter: Adapter, number: int) -> dict[str, Any]:
+    """Measure an import against a bare interpreter once: CPU seconds and memory.
+
+    Args:
+        adapter: Whose import.
+        number: The round, which seeds the hashes.
+    """
+    bare, before, _ = adapter.python_c("pass" + MEMORY, seed=number)
+    full, after, _ = adapter.python_c(adapter.imports + MEMORY, seed=number)
+    memory = (int(after.split()[-1]) - int(before.split()[-1])) / 1024
+    return {"bare_cpu": bare, "cpu": full - bare, "memory_mb": memory}
 
 
-def _cost(adapter: Adapter, repeats: int, seed: int) -> dict[str, Any]:
-    bare, full, memory = [], [], []
-    adapter.python_c(adapter.imports)  # so that the bytecode is there
-    for _ in range(repeats):
-        cpu, out, _ = adapter.python_c("pass" + MEMORY, seed=seed)
-        bare.append(cpu)
-        cpu, after, _ = adapter.python_c(adapter.imports + MEMORY, seed=seed)
-        full.append(cpu)
-        memory.append((int(after.split()[-1]) - int(out.split()[-1])) / 1024)
-    row = {"bare_cpu": median(bare), "cpu": median(full) - median(bare), "memory_mb": median(memory)}
-    if seed == 0:
-        row["modules"] = int(adapter.python_c(f"import sys\n{adapter.imports}\nprint(len(sys.modules))")[1])
-        found = json.loads(adapter.python_c(INVENTORY)[1])
-        row["distributions"] = found
-        row["versions"] = {name: found[name][0] for name in adapter.constants.get("DISTS", ()) if name in found}
-    return row
+def describe(adapter: Adapter) -> dict[str, Any]:
+    """Return how many modules an import loads, and what is installed beside it."""
+    found = json.loads(adapter.python_c(INVENTORY)[1])
+    return {
+        "modules": int(adapter.python_c(f"import sys\n{adapter.imports}\nprint(len(sys.modules))")[1]),
+        "distributions": found,
+        "versions": {name: found[name][0] for name in adapter.constants.get("DISTS", ()) if name in found},
+    }
 
 
 def check(adapter: Adapter) -> list[str]:

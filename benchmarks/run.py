@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measure toolturn beside a hand-written loop, and beside any other library that is installed here.
 
-    python benchmarks/run.py                  # the figures, about three minutes
-    python benchmarks/run.py --quick          # the same with less care, less than a minute
+    python benchmarks/run.py                  # the figures, about two minutes
+    python benchmarks/run.py --quick          # with less care and the floor alone, half a minute
     python benchmarks/run.py --check          # exit code 1 when a target is missed
     python benchmarks/run.py --json out.json  # everything that was measured
 
@@ -33,7 +33,7 @@ AT_ONCE = {"n": 5, "result_size": 20, "model_delay": 0.05}
 
 # cap_s: CPU seconds above which a length is skipped; budget_s: seconds after which a length is not repeated again
 LOADS: dict[str, dict[str, Any]] = {
-    "import": {"repeats": 3},
+    "import": {"repeats": 5},
     "w1": {"load": "w1", "specs": SIZES, "ns": [100, 1000], "repeats": 16, "budget_s": 2.0, "cap_s": 10.0},
     "w3": {"load": "w3", "turns": 1000, "spec": AT_ONCE, "repeats": 3, "budget_s": 2.0},
     "w5": {"load": "w5", "spec": {"n": 1, "batch": 8, "tool_sleep": 0.05}, "repeats": 3},
@@ -52,9 +52,9 @@ LOADS: dict[str, dict[str, Any]] = {
 DEFAULT_LOADS = "import,w1,w3,w5,events"
 HTTP_LOADS = ("w2", "w3http")
 QUICK = {
-    "import": {"repeats": 1},
+    "import": {"repeats": 2},
     "w1": {"repeats": 6},
-    "w3": {"repeats": 2},
+    "w3": {"repeats": 1},
     "w5": {"repeats": 1},
     "events": {"repeats": 4},
 }
@@ -62,7 +62,7 @@ QUICK = {
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three short rounds")
+    parser.add_argument("--quick", action="store_true", help="three short rounds of toolturn and the floor")
     parser.add_argument("--check", action="store_true", help="exit code 1 when a target is missed")
     parser.add_argument("--json", metavar="FILE", help="write everything that was measured; - for stdout, no tables")
     parser.add_argument("--rounds", type=int, help="5, or 3 with --quick")
@@ -90,7 +90,10 @@ def options() -> argparse.Namespace:
 
 
 def chosen(args: argparse.Namespace) -> list[Adapter]:
-    names = known_adapters() if args.only is None else [FLOOR, *args.only.split(",")]
+    if args.only is not None:
+        names = [FLOOR, *args.only.split(",")]
+    else:
+        names = [FLOOR, OURS] if args.quick else known_adapters()
     adapters = [Adapter(name, args.venvs) for name in dict.fromkeys(names)]
     absent = [adapter.name for adapter in adapters if not adapter.installed]
     if absent:
@@ -145,7 +148,7 @@ def one_round(
 ) -> Iterator[tuple[Adapter, dict[str, Any]]]:
     """Let each adapter do a load once, each in a fresh process; their repeats take turns."""
     if load == "import":
-        yield from ((adapter, imports.cost(adapter, LOADS[load]["repeats"], number)) for adapter in adapters)
+        yield from imports_once(adapters, number)
         return
     job = {**LOADS[load], "base_url": url}
     workers = [Worker(adapter, job, number, timeout) for adapter in adapters]
@@ -158,6 +161,21 @@ def one_round(
         for worker in workers:
             worker.close()
     yield from ((worker.adapter, worker.result) for worker in workers)
+
+
+def imports_once(adapters: list[Adapter], number: int) -> Iterator[tuple[Adapter, dict[str, Any]]]:
+    """The load ``import``, for which there is no worker: what is measured is a whole interpreter."""
+    results: dict[Adapter, dict[str, Any]] = {adapter: {"rows": []} for adapter in adapters}
+    for repeat in range(LOADS["import"]["repeats"]):
+        for adapter, result in results.items():
+            try:
+                if number == repeat == 0:
+                    result["rows"].append(imports.describe(adapter))  # and now the bytecode is there
+                if "error" not in result:
+                    result["rows"].append(imports.cost(adapter, number))
+            except RuntimeError as exc:
+                result["error"] = str(exc)
+    yield from results.items()
 
 
 def about_the_machine(args: argparse.Namespace, before: tuple[float, ...]) -> dict[str, Any]:
