@@ -132,6 +132,15 @@ def test_a_document_without_one_of_its_keys_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_with_a_key_that_was_never_written_is_refused(name: str) -> None:
+    document, read = DOCUMENTS[name]
+    data = json.loads(document)
+    places = [(key,) for key in ("limits", "usage", "ending") if isinstance(data.get(key), dict)]
+    for path in [(), *places]:
+        assert read_or_refused(read, changed(document, (*path, "more"), replaced_by(1))), path
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_with_a_wrong_value_is_refused_or_can_be_used(name: str) -> None:
     document, read = DOCUMENTS[name]
     for path in every_place(json.loads(document)):

@@ -199,12 +199,18 @@ def test_an_operation_with_another_call_in_it_is_refused() -> None:
         turn.apply(op, record_of(op))
 
 
-def test_an_outcome_that_answers_another_call_is_refused() -> None:
+@pytest.mark.parametrize(
+    "record",
+    [ToolCallRecord(call("b"), answered("b"), False), ToolCallRecord(call("a"), answered("b"), False)],
+    ids=["call", "message"],
+)
+@pytest.mark.parametrize("failed", [False, True])
+def test_an_outcome_that_answers_another_call_is_refused(record: ToolCallRecord, failed: bool) -> None:
     turn = reply(begun(), asks(call("a")))
-    op = the_op(turn)
-    other = ToolCallRecord(call("b"), answered("b"), False, op.id)
+    before = turn.to_json()
     with pytest.raises((ValueError, TypeError)):
-        turn.apply(op, other)
+        turn.apply(the_op(turn), ToolFailed(record, ValueError()) if failed else record)
+    assert turn.to_json() == before
     assert check(turn.messages) == []
 
 

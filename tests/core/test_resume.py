@@ -202,8 +202,9 @@ def at_the_iteration_limit() -> Turn:
     return turn
 
 
-def test_a_turn_that_used_its_iterations_needs_more_of_them() -> None:
-    turn = at_the_iteration_limit()
+@pytest.mark.parametrize("way", WAYS)
+def test_a_turn_that_used_its_iterations_needs_more_of_them(way: str) -> None:
+    turn = WAYS[way](at_the_iteration_limit())
     before = turn.to_json()
     with pytest.raises(ValueError, match=r"used 1 of 1 iterations; raise limits\.iterations"):
         reopened(turn)
@@ -218,8 +219,9 @@ def test_a_turn_rejected_at_its_last_iteration_needs_more_of_them() -> None:
     assert names(reopened(turn, limits=MORE)) == ["m1~1"]
 
 
-def test_a_turn_over_its_budget_needs_a_larger_one() -> None:
-    turn = reply(begun(limits=Limits(tool_calls=1)), asks(call("a"), call("b")))
+@pytest.mark.parametrize("way", WAYS)
+def test_a_turn_over_its_budget_needs_a_larger_one(way: str) -> None:
+    turn = WAYS[way](reply(begun(limits=Limits(tool_calls=1)), asks(call("a"), call("b"))))
     with pytest.raises(ValueError, match=r"the limit of 1 tool calls; raise limits\.tool_calls"):
         reopened(turn)
     assert names(reopened(turn, limits=Limits(tool_calls=2))) == ["m1~1"]
@@ -236,9 +238,11 @@ def test_a_turn_whose_time_is_up_needs_more_time() -> None:
     assert names(reopened(turn, limits=Limits(deadline=3.5))) == ["m1"]
 
 
-def test_a_turn_that_was_told_its_time_is_up_needs_more_time() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_turn_that_was_told_its_time_is_up_needs_more_time(way: str) -> None:
     turn = begun(limits=Limits(deadline=1.0))
     turn.expire()
+    turn = WAYS[way](turn)
     with pytest.raises(ValueError, match=r"raise limits\.deadline"):
         reopened(turn)
 
