@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import os
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -252,19 +253,28 @@ class TurnStream:
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._events: deque[Event | None] = deque()
+        self._some = asyncio.Event()
         self._task: asyncio.Task[ToolLoopResult] | None = None
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
 
     async def __anext__(self) -> Event:
-        event = await self._queue.get()
+        events = self._events
+        while not events:
+            self._some.clear()
+            await self._some.wait()
+        event = events.popleft()
         if event is not None:
             return event
-        self._queue.put_nowait(None)  # so that a second iteration ends too
+        self._put(None)  # so that a second iteration ends too
         await self.result()
         raise StopAsyncIteration
+
+    def _put(self, event: Event | None) -> None:
+        self._events.append(event)
+        self._some.set()
 
     async def result(self) -> ToolLoopResult:
         """Wait for the end of the turn and return its result.
@@ -331,9 +341,9 @@ async def streaming(turn: Turn, perform: Performer, *, concurrency: int = 1) -> 
         concurrency: How many calls of parallel tools may run at once.
     """
     stream = TurnStream(turn)
-    task = asyncio.ensure_future(drive(turn, perform, stream._queue.put_nowait, concurrency=concurrency))
+    task = asyncio.ensure_future(drive(turn, perform, stream._put, concurrency=concurrency))
     stream._task = task
-    task.add_done_callback(lambda _: stream._queue.put_nowait(None))
+    task.add_done_callback(lambda _: stream._put(None))
     try:
         yield stream
     finally:
@@ -379,13 +389,21 @@ class _Background:
             started.append(task)
             task.add_done_callback(lambda _: done.set())
 
-        loop.call_soon_threadsafe(start)
+        def cancel() -> None:
+            if started:
+                started[0].cancel()
+            else:
+                coroutine.close()
+                done.set()
+
         try:
+            # Within the try: the turn may run, and Ctrl-C come, before this call has returned.
+            loop.call_soon_threadsafe(start)
             done.wait()
         except BaseException:  # Ctrl-C: the turn is cancelled and cleaned up before it goes on
-            loop.call_soon_threadsafe(lambda: started[0].cancel())
+            loop.call_soon_threadsafe(cancel)
             done.wait()
-            if not started[0].cancelled():
+            if started and not started[0].cancelled():
                 started[0].exception()
             raise
         outcome = started[0].result()
