@@ -63,7 +63,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENT_CHARS:
         raise InvalidToolArguments(f"arguments must not be longer than {MAX_ARGUMENT_CHARS:,} characters")
     # Counting is far cheaper than scanning, and only deep or large arguments have so many brackets.
-    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+    if len(text) > MAX_DEPTH and text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise InvalidToolArguments(f"arguments must not be nested deeper than {MAX_DEPTH} levels")
     try:
         # a bare object is by far the most usual, and the scanner alone reads it in half the time
@@ -86,7 +86,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
         raise InvalidToolArguments("arguments are nested too deeply") from None
     if type(value) is not dict:
         raise InvalidToolArguments("arguments must be a JSON object")
-    if not text.isascii() or "\\ud" in text or "\\uD" in text:
+    if not text.isascii() or "\\u" in text:
         _refuse_surrogates(value)
     return value
 

@@ -6,15 +6,15 @@ While tools are offered, text is provisional until the reply ends without calls;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from .errors import ToolLoopError
+from .frozen import frozen
 from .messages import ToolCall
 from .results import ToolCallRecord, ToolLoopResult
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iteration:
     """A model call begins.
 
@@ -30,7 +30,7 @@ class Iteration:
     forced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A piece of the model's reply; provisional while tools are offered.
 
@@ -44,7 +44,7 @@ class Text:
     op: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reasoning:
     """A piece of what the model thought; never part of the answer.
 
@@ -58,7 +58,7 @@ class Reasoning:
     op: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCallStarted:
     """A tool call begins.
 
@@ -72,7 +72,7 @@ class ToolCallStarted:
     op: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolProgress:
     """A running tool tells how far it is.
 
@@ -88,7 +88,7 @@ class ToolProgress:
     data: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolResult:
     """A tool call has ended.
 
@@ -100,7 +100,7 @@ class ToolResult:
     record: ToolCallRecord
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """The answer is certain.
 
@@ -112,7 +112,7 @@ class Answer:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """The turn has ended; nothing follows.
 

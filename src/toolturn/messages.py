@@ -7,13 +7,14 @@ may enter a transcript is decided by the machine in :mod:`toolturn.turn`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from .frozen import frozen
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextPart:
     """A piece of text in a message of several parts."""
 
@@ -21,7 +22,7 @@ class TextPart:
     type: Literal["text"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImagePart:
     """An image in a message, by address (``https:`` or ``data:``)."""
 
@@ -43,7 +44,7 @@ class _Encoded:
     __slots__ = ("_encoded",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A request of the model to run a tool.
 
@@ -58,7 +59,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatMessage(_Encoded):
     """One message of a transcript.
 
@@ -75,7 +76,7 @@ class ChatMessage(_Encoded):
     tool_call_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolDef:
     """What a model is told of a tool.
 
@@ -97,7 +98,7 @@ class ToolDef:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens of one or several model calls; a count that is not known is 0.
 
@@ -122,7 +123,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repair:
     """Something a model or server got wrong that was mended on the way in.
 
@@ -135,7 +136,7 @@ class Repair:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatResponse:
     """One reply of a model.
 

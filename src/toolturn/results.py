@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from .frozen import frozen
 from .messages import ChatMessage, ToolCall, Usage
 
 ToolStatus: TypeAlias = Literal[
@@ -27,7 +28,7 @@ left behind while they ran.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCallResult:
     """What one call gave.
 
@@ -40,7 +41,7 @@ class ToolCallResult:
     return_direct: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCallRecord:
     """One line of the audit: a call and how it ended.
 
@@ -65,7 +66,7 @@ class ToolCallRecord:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolLoopResult:
     """The result of a turn that ended with an answer.
 

@@ -133,6 +133,9 @@ class Tool(Generic[RequestT, ResultT]):
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
         self._threaded = run_in_thread and not self._is_async
         self._parameters: dict[str, Any] | None = None
+        # Where a model does not override pydantic's entry points, what stands behind them is called directly.
+        self._plain_request = _is_pydantics(request_model, "model_validate")
+        self._plain_result = _is_pydantics(result_model, "model_dump_json")
 
     def _check_models(self, name: str, request_model: Any, result_model: Any) -> None:
         if not (isinstance(request_model, type) and issubclass(request_model, BaseModel)):
@@ -185,7 +188,12 @@ class Tool(Generic[RequestT, ResultT]):
 
     def _request(self, arguments: dict[str, Any]) -> RequestT:
         try:
-            request: RequestT = self.request_model.model_validate(arguments)  # type: ignore[attr-defined]
+            model: Any = self.request_model
+            request: RequestT = (
+                model.__pydantic_validator__.validate_python(arguments)
+                if self._plain_request
+                else model.model_validate(arguments)
+            )
         except ValidationError as exc:
             raise InvalidToolArguments(describe_faults(exc)) from None
         return request
@@ -281,7 +289,12 @@ class Tool(Generic[RequestT, ResultT]):
     def _text(self, result: ResultT) -> str:
         if result is None:
             return "null"
-        text: str = result.model_dump_json()  # type: ignore[attr-defined]
+        made: Any = result
+        text: str = (
+            made.__pydantic_serializer__.to_json(made).decode()
+            if self._plain_result and type(result) is self.result_model
+            else made.model_dump_json()
+        )
         return text
 
     async def invoke(
@@ -350,3 +363,12 @@ def plain_function(handler: Callable[..., Any]) -> Callable[..., Any]:
 def exact_text(text: str) -> str:
     """Return the text as a plain ``str``, also when it is a member of a text enumeration."""
     return text if type(text) is str else str.__str__(text)
+
+
+def _is_pydantics(model: Any, name: str) -> bool:
+    """Whether a model's method is pydantic's own."""
+    return _function(getattr(model, name, None)) is _function(getattr(BaseModel, name))
+
+
+def _function(method: Any) -> Any:
+    return getattr(method, "__func__", method)

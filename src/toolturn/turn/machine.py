@@ -41,6 +41,7 @@ class Turn:
 
     __slots__ = (
         "_accepted",
+        "_asked",
         "_calls",
         "_ending",
         "_exit",
@@ -79,6 +80,7 @@ class Turn:
         self._records: list[ToolCallRecord] = []
         self._seen: set[str] = set()
         self._accepted = 0
+        self._asked: CallModel | None = None
         self._calls: list[ToolCall] = []
         self._outcomes: list[ToolCallRecord | None] = []
         self._left = 0
@@ -210,7 +212,8 @@ class Turn:
             return self._tool_ops()
         if phase == "model":
             if self.iterations < limits.iterations:
-                return (CallModel(self._model_op(), self.turn_id, tuple(self._messages), self.definitions),)
+                self._asked = CallModel(self._model_op(), self.turn_id, tuple(self._messages), self.definitions)
+                return (self._asked,)
             self._reach(
                 Refusal(
                     ToolLoopIterationLimitError,
@@ -285,7 +288,11 @@ class Turn:
     def _apply_tool(self, op: CallTool, outcome: Outcome) -> None:
         place = op.place
         outcomes = self._outcomes
-        if place >= len(outcomes) or outcomes[place] is not None or op.call != self._calls[place]:
+        if (
+            place >= len(outcomes)
+            or outcomes[place] is not None
+            or (op.call is not self._calls[place] and op.call != self._calls[place])
+        ):
             raise ValueError(f"the turn does not wait for {op.id}")
         if type(outcome) is ToolCallRecord:
             record, failed = outcome, None
@@ -320,8 +327,9 @@ class Turn:
             self._end(Ending(None, text_of(last.message.content), direct=True))
 
     def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
-        if self._phase not in ("model", "forced") or op.id != self._model_op():
+        if self._phase not in ("model", "forced") or (op is not self._asked and op.id != self._model_op()):
             raise ValueError(f"the turn does not wait for {op.id}")
+        self._asked = None
         if type(outcome) is ModelFailed:
             error = outcome.error
             cause = cause_of(error)

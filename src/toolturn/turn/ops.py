@@ -6,10 +6,10 @@ Names do not depend on the provider: model call ``m<i>``, asked again after a re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..errors import ModelError
+from ..frozen import frozen
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef
 from ..results import ToolCallRecord
 
@@ -20,7 +20,7 @@ ToolErrors: TypeAlias = Literal["raise", "report"]
 """A failing tool ends the turn with ToolLoopToolError, or is an observation for the model."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolTraits:
     """All that the machine knows of a tool.
 
@@ -35,7 +35,7 @@ class ToolTraits:
     parallel: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallModel:
     """Ask the model.
 
@@ -59,7 +59,7 @@ class CallModel:
         return f"{self.turn_id}/{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallTool:
     """Run a tool.
 
@@ -86,7 +86,7 @@ class CallTool:
 Op: TypeAlias = CallModel | CallTool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelFailed:
     """The model did not reply.
 
@@ -97,7 +97,7 @@ class ModelFailed:
     error: ModelError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFailed:
     """A handler, a renderer or a hook raised, or the result is of the wrong kind.
 

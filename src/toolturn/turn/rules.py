@@ -92,6 +92,14 @@ def judge(
         return None if text.strip() else EMPTY
     if not isinstance(calls, (list, tuple)):
         return NOT_A_CALL
+    if len(calls) == 1 and type(calls[0]) is ToolCall and type(call_id := calls[0].id) is str and call_id.strip():
+        # by far the most common batch, and nothing else can be wrong with it
+        if call_id in seen:
+            return REPEATED_ID
+        if accepted >= limits.tool_calls:
+            return over_budget(limits)
+        seen.add(call_id)
+        return None
     batch: set[Any] = set()
     direct = False
     for call in calls:
