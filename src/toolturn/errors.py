@@ -18,9 +18,14 @@
     │   └── ToolLoopCancelledError             the turn was cancelled
     └── ModelError                             a model could not be asked or did not reply
         ├── ModelUnavailableError              not reachable, not loadable, not there
-        ├── ModelContextError                  the messages do not fit into the model's window
-        ├── ModelRequestError                  the model refused the request as it is
-        └── ModelStreamError                   a stream broke off before the reply was complete
+        │   └── ModelOverloadedError           it is there but can not serve now
+        ├── ModelRequestError                  the request is refused as it is
+        │   ├── ModelAuthenticationError       no key, a wrong one, or one that may not use this model
+        │   └── ModelContextError              the messages do not fit into the model's window
+        ├── ModelRateLimitError                too many requests or tokens, or nothing left to pay with
+        ├── ModelTimeoutError                  no reply, or no further piece of it, in time
+        ├── ModelStreamError                   a stream broke off before the reply was complete
+        └── ModelProtocolError                 what replied is no model server, or says what none would
     Exception
     └── ToolError                              raised by a tool: its text is shown to the model
 
@@ -164,23 +169,66 @@ class ToolLoopCancelledError(ToolLoopError):
 
 
 class ModelError(RuntimeError):
-    """A model could not be asked or did not give a usable reply."""
+    """A model could not be asked or did not give a usable reply.
+
+    Args:
+        message: One sentence for people, with the provider's own words; never a key.
+        status: The HTTP status, where a server replied.
+        request_id: The provider's name for the request, which its support asks for.
+        retry_after: Seconds after which the provider wants to be asked again, where it says so.
+        partial: The text that had arrived when a stream broke off.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        status: int | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        partial: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.request_id = request_id
+        self.retry_after = retry_after
+        self.partial = partial
 
 
 class ModelUnavailableError(ModelError):
     """The model is not reachable, can not be loaded, or is not there."""
 
 
-class ModelContextError(ModelError):
-    """The messages do not fit into the model's window."""
+class ModelOverloadedError(ModelUnavailableError):
+    """The model's server is there but can not serve now."""
 
 
 class ModelRequestError(ModelError):
-    """The model refused the request as it is."""
+    """The model refused the request as it is; asking again the same way is of no use."""
+
+
+class ModelAuthenticationError(ModelRequestError):
+    """There is no key, or it is wrong, or it may not use this model."""
+
+
+class ModelContextError(ModelRequestError):
+    """The messages do not fit into the model's window."""
+
+
+class ModelRateLimitError(ModelError):
+    """Too many requests or tokens in too short a time, or nothing left to pay with."""
+
+
+class ModelTimeoutError(ModelError):
+    """No reply, or no further piece of it, came in time."""
 
 
 class ModelStreamError(ModelError):
-    """A stream broke off before the reply was complete."""
+    """A stream broke off, or told of an error, before the reply was complete."""
+
+
+class ModelProtocolError(ModelError):
+    """What replied is no model server, or its reply is none that a model's wire knows."""
 
 
 class ToolError(Exception):
