@@ -17,16 +17,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toolturn import ToolError
-from toolturn.toolboxes import math as box
-from toolturn.toolboxes.math import (
-    MAX_CHARS,
-    MAX_DEPTH,
-    MAX_DIGITS,
-    MAX_OPERATIONS,
-    calculate,
-    math_toolbox,
-    number_text,
-)
+from toolturn.toolboxes.arithmetic import FUNCTIONS, MAX_DEPTH, MAX_DIGITS, MAX_OPERATIONS, number_text
+from toolturn.toolboxes.expressions import MAX_CHARS
+from toolturn.toolboxes.math import calculate, math_toolbox
 
 from . import admits, call, outcome, processor_seconds, refusal
 
@@ -380,7 +373,7 @@ def test_the_largest_expressions_within_the_bounds_are_calculated() -> None:
 
 RESULT = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-][0-9]+)?")
 PIECES = [*"0123456789", *"+-*/%^(),.!=x ", "**", "//", "%", " of ", "e", "pi", "1e3", ",000", "×", "²", "√", "'", "_"]
-PIECES += [f"{name}(" for name in box._FUNCTIONS]
+PIECES += [f"{name}(" for name in FUNCTIONS]
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=40).map("".join)))
@@ -446,7 +439,7 @@ def test_the_schema_admits_what_the_reader_knows_and_keeps_words_out() -> None:
         "99^2",
         "2 * pi",
         "1,234.5 / 2",
-        *(f"{name}(1, 2)" for name in box._FUNCTIONS),
+        *(f"{name}(1, 2)" for name in FUNCTIONS),
     ]
     assert all(admits(TOOLS, "calculator", "expression", known))
     unknown = ["", "seventeen times two", "sqrt 16", "import os", "1 = 1", "a.b", "9" * 200]
@@ -468,7 +461,7 @@ def test_a_refusal_is_what_the_model_is_told() -> None:
 
 
 def test_threads_may_calculate_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box, "_evaluator", None)
+    monkeypatch.setattr("toolturn.toolboxes.math._evaluator", None)
     results: list[str] = []
     start = threading.Barrier(8)
 
@@ -485,6 +478,6 @@ def test_threads_may_calculate_at_the_same_time(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_the_extra_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box, "_evaluator", None)
+    monkeypatch.setattr("toolturn.toolboxes.math._evaluator", None)
     monkeypatch.setitem(sys.modules, "simpleeval", None)
     assert "pip install 'toolturn[toolboxes]'" in refusal(calculate, "1 + 1")

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ..errors import ToolError
 from ..tools import ToolSet, tool
-from .math import number_text
+from .arithmetic import number_text
 
 UNITS: tuple[str, ...] = (
     "millimeter",
