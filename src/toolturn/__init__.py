@@ -44,7 +44,7 @@ from .errors import (
 )
 from .limits import Limits
 from .loop import TurnStream, handle_tool_call, resume, run_tool_loop, run_tool_loop_sync, stream_tool_loop
-from .messages import ChatMessage, ChatResponse, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
+from .messages import ChatMessage, ChatResponse, FilePart, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
 from .model import Capabilities, ChatModel, Delta, ModelCallback, ModelSettings
 from .perform import Performer
 from .results import ToolCallRecord, ToolCallResult, ToolLoopResult
@@ -74,6 +74,7 @@ __all__ = [
     "ChatModel",
     "ChatResponse",
     "Delta",
+    "FilePart",
     "ImagePart",
     "Limits",
     "ModelAuthenticationError",

@@ -22,6 +22,7 @@ from .messages import (
     ChatResponse,
     Content,
     ContentPart,
+    FilePart,
     ImagePart,
     Repair,
     TextPart,
@@ -153,6 +154,8 @@ def _content_to_json(content: Any) -> Any:
 def _part_to_json(part: Any) -> Any:
     if isinstance(part, TextPart):
         return plain({"type": "text", "text": part.text})
+    if isinstance(part, FilePart):
+        return plain({"type": "file", "url": part.url, "name": part.name})
     return plain({"type": "image_url", "url": part.url} if isinstance(part, ImagePart) else part)
 
 
@@ -162,6 +165,8 @@ def _part_from_json(part: Any) -> ContentPart:
             return TextPart(text)
         case {"type": "image_url", "url": str() as url, **rest} if not rest:
             return ImagePart(url)
+        case {"type": "file", "url": str() as url, "name": str() as name, **rest} if not rest:
+            return FilePart(url, name)
         case _:
             untyped: ContentPart = part  # kept as it came: a part of a provider's own
             return untyped
@@ -181,6 +186,8 @@ def message_to_dict(message: ChatMessage) -> dict[str, Any]:
         data["tool_calls"] = _calls_to_json(message.tool_calls)
     if message.tool_call_id is not None:
         data["tool_call_id"] = plain(message.tool_call_id)
+    if message.opaque is not None:
+        data["opaque"] = plain(message.opaque)
     return data
 
 
@@ -192,6 +199,7 @@ def message_from_dict(data: Mapping[str, Any]) -> ChatMessage:
         _content_from_json(data["content"]),
         None if calls is None else [call_from_dict(call) for call in calls],
         data.get("tool_call_id"),
+        data.get("opaque"),
     )
 
 
@@ -225,7 +233,7 @@ def messages_from_json(text: str) -> tuple[ChatMessage, ...]:
 
 def response_to_dict(response: ChatResponse) -> dict[str, Any]:
     """Return a response in JSON's own types, whatever the model sent."""
-    return {
+    data = {
         "content": _content_to_json(response.content),
         "reasoning": plain(response.reasoning),
         "tool_calls": _calls_to_json(response.tool_calls),
@@ -234,6 +242,9 @@ def response_to_dict(response: ChatResponse) -> dict[str, Any]:
         "usage": None if response.usage is None else asdict(response.usage),
         "repairs": [asdict(repair) for repair in response.repairs],
     }
+    if response.opaque is not None:
+        data["opaque"] = plain(response.opaque)
+    return data
 
 
 def response_from_dict(data: Mapping[str, Any]) -> ChatResponse:
@@ -247,6 +258,7 @@ def response_from_dict(data: Mapping[str, Any]) -> ChatResponse:
         data["raw"],
         None if data["usage"] is None else Usage(**data["usage"]),
         tuple(Repair(**repair) for repair in data["repairs"]),
+        data.get("opaque"),
     )
 
 

@@ -32,11 +32,17 @@ def _shapes() -> dict[str, Any]:
         return model
 
     call = shape("call", id=Any, name=Any, arguments=Any)
-    message = shape_with("message", {"tool_calls": list[call] | None, "tool_call_id": Any}, role=str, content=Any)
+    message = shape_with(
+        "message",
+        {"tool_calls": list[call] | None, "tool_call_id": Any, "opaque": dict[str, Any] | None},
+        role=str,
+        content=Any,
+    )
     usage = shape("usage", input=int, output=int, cached=int, reasoning=int)
     repair = shape("repair", kind=str, detail=str)
-    response = shape(
+    response = shape_with(
         "response",
+        {"opaque": dict[str, Any] | None},
         content=Any,
         reasoning=Any,
         tool_calls=Any,

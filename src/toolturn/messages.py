@@ -6,7 +6,7 @@ may enter a transcript is decided by the machine in :mod:`toolturn.turn`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from .frozen import frozen
@@ -30,7 +30,21 @@ class ImagePart:
     type: Literal["image_url"] = "image_url"
 
 
-ContentPart: TypeAlias = TextPart | ImagePart
+@frozen
+class FilePart:
+    """A file in a message, by address (``https:`` or ``data:``).
+
+    Args:
+        url: The address.
+        name: The file's name; empty where it has none.
+    """
+
+    url: str
+    name: str = ""
+    type: Literal["file"] = "file"
+
+
+ContentPart: TypeAlias = TextPart | ImagePart | FilePart
 Content: TypeAlias = str | Sequence[ContentPart]
 
 
@@ -68,12 +82,15 @@ class ChatMessage(_Encoded):
         content: Text, or a sequence of parts.
         tool_calls: The calls an assistant message asks for.
         tool_call_id: The id of the call that a tool message answers.
+        opaque: Fields of the model's reply that its provider wants back unchanged, such as signatures of its
+            reasoning; only the wire that read them writes them, and only to the same server.
     """
 
     role: str
     content: Content
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
+    opaque: Mapping[str, Any] | None = None
 
 
 @frozen
@@ -148,6 +165,7 @@ class ChatResponse:
         raw: The provider's own object.
         usage: Tokens of this call, where they are known.
         repairs: What was mended on the way in.
+        opaque: Fields that the provider wants back unchanged; they go on into the assistant message.
     """
 
     content: str
@@ -157,6 +175,7 @@ class ChatResponse:
     raw: Any = None
     usage: Usage | None = None
     repairs: tuple[Repair, ...] = ()
+    opaque: Mapping[str, Any] | None = None
 
 
 def text_of(content: object) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from toolturn import (
     ChatMessage,
     ChatResponse,
+    FilePart,
     ImagePart,
     Limits,
     Repair,
@@ -318,3 +319,24 @@ def test_a_reply_with_usage_and_calls_survives_in_the_state_of_a_turn() -> None:
     assert Turn.from_json(turn.to_json()).usage == Usage(1, 2)
     assert Turn.from_json(turn.to_json()).ops() == turn.ops()
     assert Turn.from_json(reply(begun(), says("Hi.")).to_json()).exit is not None
+
+
+def test_what_a_provider_wants_back_goes_from_its_reply_through_a_saved_turn_into_the_transcript() -> None:
+    opaque = {"reasoning_content": "I should add.", "calls": {"c1": {"signature": "S"}}}
+    turn = Turn("t")
+    turn.begin([ChatMessage("user", "go")], (), {})
+    reply = ChatResponse("", None, [ToolCall("c1", "add", "{}")], "tool_calls", opaque=opaque)
+    turn.apply(turn.ops()[0], reply)
+    again = Turn.from_json(turn.to_json())
+    assert again == turn
+    assert again.messages[1].opaque == opaque
+
+
+def test_a_rejected_response_keeps_what_the_provider_wants_back() -> None:
+    response = ChatResponse("", opaque={"reasoning_content": "r"})
+    assert codec.response_from_dict(codec.response_to_dict(response)) == response
+
+
+def test_a_file_in_a_message_comes_back_as_it_was() -> None:
+    message = ChatMessage("user", [FilePart("data:application/pdf;base64,AA==", "a.pdf")])
+    assert codec.message_from_dict(codec.message_to_dict(message)) == message

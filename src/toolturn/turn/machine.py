@@ -356,7 +356,7 @@ class Turn:
         if type(content) is not str:
             content = text_of(content)
         calls = outcome.tool_calls
-        self._messages.append(ChatMessage("assistant", content, owned_calls(calls)))
+        self._messages.append(ChatMessage("assistant", content, owned_calls(calls), None, outcome.opaque))
         if calls:
             self._calls = list(calls)
             self._outcomes = [None] * len(calls)
