@@ -67,6 +67,7 @@ def test_a_last_answer_without_usable_text_is_that_limits_error(unusable: ChatRe
     reply(turn, unusable)
     error = error_of(turn)
     assert type(error) is ToolLoopIterationLimitError
+    assert str(error) == "model did not produce a final answer within 1 iterations"
     assert error.rejected_response is unusable
     assert error.messages == turn.messages
     assert error.iterations == 1

@@ -186,6 +186,7 @@ def test_a_turn_with_a_wrong_value_at_one_of_its_keys_is_refused(key: str) -> No
         ("turn that waits for the model", "phase", "forced"),
         ("turn that waits for the model", "phase", "ended"),
         ("turn that waits for tools", "phase", "model"),
+        ("turn that waits for tools", "phase", "new"),
         ("turn that waits for tools", "outcomes", [None]),
         ("turn that waits for tools", "calls", []),
         ("turn with an error", "ending", None),
@@ -200,7 +201,19 @@ def test_a_turn_with_a_wrong_value_at_one_of_its_keys_is_refused(key: str) -> No
 def test_a_turn_whose_parts_do_not_agree_is_refused(name: str, path: str, value: Any) -> None:
     document, read = DOCUMENTS[name]
     steps = tuple(int(step) if step.isdigit() else step for step in path.split("."))
-    assert read_or_refused(read, changed(document, steps, replaced_by(value)))
+    with pytest.raises(ValueError, match=r"^this saved turn is damaged: ValueError its parts do not agree$"):
+        read(changed(document, steps, replaced_by(value)))
+
+
+def test_a_turn_that_waits_for_a_last_answer_has_no_open_calls() -> None:
+    turn = reply(begun(limits=Limits(iterations=1), on_limit="answer"), asks(call("a")))
+    op = the_op(turn)
+    waiting = json.loads(turn.to_json())
+    turn.apply(op, record_of(op))
+    turn.ops()
+    forced = json.loads(turn.to_json())
+    assert not read_or_refused(Turn.from_json, json.dumps(forced))
+    assert read_or_refused(Turn.from_json, json.dumps({**waiting, "phase": "forced", "limit": forced["limit"]}))
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.0, [], "9" * 1000], ids=lambda v: json.dumps(v)[:10])
@@ -258,5 +271,8 @@ def test_a_document_that_was_cut_off_is_refused(name: str, cut: int) -> None:
 
 @pytest.mark.parametrize("name", ["RuntimeError", "ValueError", "Usage", "Any", "__name__", "ToolError", "", "nothing"])
 def test_a_class_that_is_no_error_of_a_turn_is_refused(name: str) -> None:
-    for document, path in ((DOCUMENTS["error"], ("class",)), (DOCUMENTS["turn with an error"], ("ending", "class"))):
-        assert read_or_refused(document[1], changed(document[0], path, replaced_by(name)))
+    document, read = DOCUMENTS["error"]
+    assert read_or_refused(read, changed(document, ("class",), replaced_by(name)))
+    document, read = DOCUMENTS["turn with an error"]
+    with pytest.raises(ValueError, match=f"^this saved turn is damaged: TypeError {name} is no ToolLoopError$"):
+        read(changed(document, ("ending", "class"), replaced_by(name)))

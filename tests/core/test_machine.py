@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from toolturn import (
     ModelUnavailableError,
     TextPart,
     ToolCallRecord,
+    ToolDef,
     ToolLoopCancelledError,
     ToolLoopDeadlineError,
     ToolLoopModelError,
@@ -20,10 +24,12 @@ from toolturn import (
     Turn,
     Usage,
 )
+from toolturn.errors import ErrorCause
 from toolturn.transcript import check, closing_content
 from toolturn.turn import CallModel, CallTool, ModelFailed, ToolFailed, ToolTraits
 
 from .parts import USER, answered, asks, begun, call, error_of, record_of, reply, result_of, says, the_op
+from .strategies import Word
 
 PARALLEL = ToolTraits(parallel=True)
 DIRECT = ToolTraits(return_direct=True)
@@ -39,6 +45,12 @@ def test_a_new_turn_waits_for_nothing_and_has_no_exit() -> None:
     assert turn.exit is None
     assert turn.messages == ()
     assert turn.records == ()
+
+
+def test_a_new_turn_has_no_tools_and_the_policies_of_a_turn_that_is_told_nothing() -> None:
+    turn = Turn()
+    assert (turn.definitions, turn.traits, turn.limits) == ((), {}, Limits())
+    assert (turn.on_limit, turn.tool_errors) == ("raise", "raise")
 
 
 def test_a_turn_begins_once() -> None:
@@ -74,6 +86,12 @@ def test_a_name_given_at_construction_is_kept() -> None:
     turn = Turn("mine")
     turn.begin([USER], (), {}, turn_id="made up")
     assert turn.turn_id == "mine"
+
+
+def test_a_turn_that_is_given_no_name_has_none() -> None:
+    turn = Turn()
+    turn.begin([USER], (), {})
+    assert turn.turn_id == ""
 
 
 def test_the_machine_keeps_its_own_list_of_messages() -> None:
@@ -192,6 +210,12 @@ def test_an_outcome_within_a_batch_is_taken_once() -> None:
     assert turn.messages[2] == answered("a", "first")
 
 
+def test_an_operation_and_an_outcome_that_were_written_down_and_read_again_are_taken() -> None:
+    turn = reply(begun(), asks(call("a"), call("b")))
+    turn.apply(CallTool("t1.0", "turn", call("a"), 0, None), ToolCallRecord(call("a"), answered("a"), False, "t1.0"))
+    assert the_op(turn).id == "t1.1"
+
+
 def test_an_operation_with_another_call_in_it_is_refused() -> None:
     turn = reply(begun(), asks(call("a")))
     op = CallTool("t1.0", "turn", call("z"), 0, None)
@@ -201,29 +225,34 @@ def test_an_operation_with_another_call_in_it_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "record",
-    [ToolCallRecord(call("b"), answered("b"), False), ToolCallRecord(call("a"), answered("b"), False)],
-    ids=["call", "message"],
+    [
+        ToolCallRecord(call("b"), answered("b"), False),
+        ToolCallRecord(call("b"), answered("a"), False),
+        ToolCallRecord(call("a"), answered("b"), False),
+    ],
+    ids=["both", "call", "message"],
 )
 @pytest.mark.parametrize("failed", [False, True])
 def test_an_outcome_that_answers_another_call_is_refused(record: ToolCallRecord, failed: bool) -> None:
     turn = reply(begun(), asks(call("a")))
     before = turn.to_json()
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises(ValueError, match=r"^this is the outcome of another call than t1\.0$"):
         turn.apply(the_op(turn), ToolFailed(record, ValueError()) if failed else record)
     assert turn.to_json() == before
     assert check(turn.messages) == []
 
 
-@pytest.mark.parametrize("outcome", [None, "text", answered("a"), {"content": "x"}])
+@pytest.mark.parametrize("outcome", [7, "text", answered("a"), {"content": "x"}])
 def test_what_is_no_outcome_is_refused_and_changes_nothing(outcome: Any) -> None:
     turn = begun()
     before = turn.to_json()
-    with pytest.raises(TypeError, match="is no outcome of a model call"):
+    kind = type(outcome).__name__
+    with pytest.raises(TypeError, match=f"^{kind} is no outcome of a model call$"):
         turn.apply(the_op(turn), outcome)
     assert turn.to_json() == before
     reply(turn, asks(call("a")))
     before = turn.to_json()
-    with pytest.raises(TypeError, match="is no outcome of a tool call"):
+    with pytest.raises(TypeError, match=f"^{kind} is no outcome of a tool call$"):
         turn.apply(the_op(turn), outcome)
     assert turn.to_json() == before
 
@@ -258,6 +287,7 @@ def test_calls_that_are_still_open_appear_closed_as_not_executed() -> None:
     turn.apply(first, record_of(first, "A"))
     assert turn.messages[2:] == (answered("a", "A"), answered("b", closing_content("not_executed")))
     assert [(record.op, record.status) for record in turn.records] == [("t1.0", "ok"), ("t1.1", "not_executed")]
+    assert not turn.records[1].return_direct
 
 
 def test_the_model_never_sees_a_call_without_its_result() -> None:
@@ -275,16 +305,36 @@ def test_content_in_parts_becomes_text_in_the_transcript() -> None:
     assert result_of(turn).messages[-1] == ChatMessage("assistant", "ab")
 
 
-def test_names_and_arguments_that_are_no_text_become_text_in_the_transcript_only() -> None:
-    odd = call("a", {"n": 1}, None)
+@pytest.mark.parametrize(
+    ("name", "arguments", "shown"),
+    [
+        ({"n": 1}, None, ('{"n":1}', "null")),
+        (7, "{}", ("7", "{}")),
+        ("add", {"left": 2}, ("add", '{"left":2}')),
+        (Word("add"), ["x"], ("add", '["x"]')),
+        (7, Word("{}"), ("7", "{}")),
+    ],
+    ids=["both", "name", "arguments", "name of another class", "arguments of another class"],
+)
+def test_names_and_arguments_that_are_no_text_become_text_in_the_transcript_only(
+    name: Any, arguments: Any, shown: tuple[str, str]
+) -> None:
+    odd = call("a", name, arguments)
     turn = reply(begun(), asks(odd))
     op = the_op(turn)
     assert isinstance(op, CallTool)
     assert op.call is odd
     calls = turn.messages[1].tool_calls
     assert calls is not None
-    assert (calls[0].name, calls[0].arguments) == ('{"n":1}', "null")
+    assert calls == [call("a", *shown)]
     assert check(turn.messages) == []
+
+
+def test_a_call_of_text_stands_in_the_transcript_as_the_object_that_the_model_gave() -> None:
+    asked = call("a")
+    calls = reply(begun(), asks(asked)).messages[1].tool_calls
+    assert calls is not None
+    assert calls[0] is asked
 
 
 def test_the_transcript_has_a_call_list_of_its_own() -> None:
@@ -326,6 +376,7 @@ def test_a_failing_tool_ends_a_turn_that_raises_and_closes_the_calls_after_it() 
     assert type(error) is ToolLoopToolError
     assert str(error) == "tool 'add' failed: ValueError: out of order"
     assert error.__cause__ is failure
+    assert error.cause == ErrorCause("ValueError", "out of order")
     assert [record.status for record in error.tool_calls] == ["error", "not_executed"]
 
 
@@ -383,8 +434,7 @@ def test_a_failing_model_ends_the_turn_with_the_cause_chained() -> None:
     assert type(error) is ToolLoopModelError
     assert str(error) == "the model failed: nobody there"
     assert error.__cause__ is failure
-    assert error.cause is not None
-    assert (error.cause.type, error.cause.text) == ("ModelUnavailableError", "nobody there")
+    assert error.cause == ErrorCause("ModelUnavailableError", "nobody there")
     assert error.iterations == 0
 
 
@@ -407,6 +457,12 @@ def test_cancelling_ends_the_turn_and_says_why() -> None:
     assert type(error) is ToolLoopCancelledError
     assert str(error) == "the user hung up"
     assert turn.ops() == ()
+
+
+def test_cancelling_without_a_reason_says_just_that() -> None:
+    turn = begun()
+    turn.cancel()
+    assert str(error_of(turn)) == "the turn was cancelled"
 
 
 def test_time_that_is_up_ends_the_turn() -> None:
@@ -457,6 +513,14 @@ def test_an_exit_is_made_anew_of_the_json_of_its_turn() -> None:
     assert vars(again) == vars(error_of(rejected))
 
 
+def test_the_cause_of_an_error_is_kept_in_the_json_of_its_turn_without_the_exception() -> None:
+    turn = begun()
+    turn.apply(the_op(turn), ModelFailed(ModelUnavailableError("nobody there")))
+    again = error_of(Turn.from_json(turn.to_json()))
+    assert again.cause == ErrorCause("ModelUnavailableError", "nobody there")
+    assert again.__cause__ is None
+
+
 def test_nothing_of_a_turn_is_lost_in_its_json() -> None:
     limits = Limits(7, 8, 9.5, 1000)
     turn = begun(limits=limits, on_limit="answer", tool_errors="report")
@@ -468,6 +532,16 @@ def test_nothing_of_a_turn_is_lost_in_its_json() -> None:
     assert (copied.seconds, copied.usage) == (1.25, Usage(1, 2, 3, 4))
     assert (copied.messages, copied.records) == (turn.messages, turn.records)
     assert (copied.definitions, copied.traits) == ((), {})
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda turn: pickle.loads(pickle.dumps(turn))])
+def test_a_copy_of_a_turn_knows_the_tools_too(copied: Callable[[Turn], Turn]) -> None:
+    turn = Turn("turn")
+    turn.begin([USER], (ToolDef("add", "Add.", {}),), {"add": PARALLEL})
+    again = copied(turn)
+    assert again == turn
+    assert again is not turn
+    assert (again.definitions, again.traits) == (turn.definitions, turn.traits)
 
 
 def test_a_turn_can_not_be_hashed() -> None:

@@ -14,6 +14,7 @@ from toolturn import (
     Limits,
     ModelUnavailableError,
     Tool,
+    ToolDef,
     ToolLoopCancelledError,
     ToolLoopError,
     ToolLoopToolError,
@@ -24,7 +25,7 @@ from toolturn import (
 )
 from toolturn.testing import ScriptedModel
 from toolturn.transcript import closing_content
-from toolturn.turn import ModelFailed, ToolFailed, ToolTraits
+from toolturn.turn import CallModel, ModelFailed, ToolFailed, ToolTraits
 from toolturn.turn.ops import Effect
 
 from .parts import (
@@ -114,6 +115,23 @@ def test_a_stopped_call_of_a_tool_that_is_gone_does_not_run_again() -> None:
     assert names(turn) == ["m2"]
 
 
+def test_a_stopped_call_runs_again_also_after_one_that_has_its_outcome() -> None:
+    turn = reply(begun({"add": ToolTraits(effect="none", parallel=True)}), asks(call("a"), call("b")))
+    first, second = turn.ops()
+    turn.apply(first, record_of(first))
+    turn.cancel()
+    turn.apply(second, record_of(second, closing_content("cancelled"), "cancelled"))
+    assert names(reopened(turn)) == ["t1.1"]
+
+
+def test_a_stopped_call_under_a_name_that_is_no_text_does_not_run_again() -> None:
+    turn = reply(begun({"add": ToolTraits(effect="none")}), asks(call("a", {"name": "add"})))
+    op = the_op(turn)
+    turn.cancel()
+    turn.apply(op, record_of(op, closing_content("cancelled"), "cancelled"))
+    assert names(reopened(turn)) == ["m2"]
+
+
 @pytest.mark.parametrize("status", ["ok", "error", "timeout", "refused", "invalid_arguments", "unknown_tool"])
 def test_a_call_with_an_outcome_never_runs_again(status: str) -> None:
     turn = reply(begun({"add": ToolTraits(effect="none")}), asks(call("a"), call("b")))
@@ -176,6 +194,26 @@ def test_a_last_answer_that_was_cut_short_is_asked_for_again() -> None:
     assert (result_of(turn).content, result_of(turn).limit) == ("done", "tool_calls")
 
 
+def test_a_last_answer_that_was_cut_short_is_asked_for_again_also_where_the_policy_is_another_now() -> None:
+    turn = at_the_iteration_limit(on_limit="answer")
+    turn.cancel()
+    assert names(reopened(turn, on_limit="raise")) == ["f1"]
+
+
+def test_a_last_answer_is_not_asked_for_any_more_when_there_are_more_iterations() -> None:
+    turn = at_the_iteration_limit(on_limit="answer")
+    turn.cancel()
+    assert names(reopened(turn, limits=Limits(iterations=2))) == ["m2"]
+
+
+def test_a_last_answer_that_was_unusable_leaves_the_turn_at_its_limit() -> None:
+    limits = Limits(tool_calls=0)
+    turn = reply(reply(begun(limits=limits, on_limit="answer"), asks(call("a"))), says(""))
+    with pytest.raises(ValueError, match=r"the limit of 0 tool calls; raise limits\.tool_calls"):
+        reopened(turn)
+    assert names(reopened(turn, limits=replace(limits, tool_calls=1))) == ["m1~1"]
+
+
 def test_a_last_answer_that_ran_out_of_time_is_asked_for_again() -> None:
     limits = Limits(tool_calls=0, deadline=1.0)
     turn = reply(begun(limits=limits, on_limit="answer"), asks(call("a")))
@@ -194,11 +232,11 @@ def test_a_last_answer_is_not_asked_for_any_more_when_the_limit_behind_it_was_ra
 # --- limits --------------------------------------------------------------------------
 
 
-def at_the_iteration_limit() -> Turn:
-    turn = reply(begun(limits=Limits(iterations=1)), asks(call("a")))
+def at_the_iteration_limit(**options: Any) -> Turn:
+    turn = reply(begun(limits=Limits(iterations=1), **options), asks(call("a")))
     op = the_op(turn)
     turn.apply(op, record_of(op))
-    assert turn.ops() == ()
+    turn.ops()
     return turn
 
 
@@ -251,6 +289,16 @@ def test_an_answer_can_not_be_resumed() -> None:
     turn = reply(begun(), says("Hi."))
     with pytest.raises(ValueError, match="has its answer"):
         reopened(turn)
+
+
+def test_the_tools_are_those_that_the_resume_is_given() -> None:
+    turn = begun({"add": ToolTraits()})
+    definitions = (ToolDef("other", "Another.", {}),)
+    turn.reopen(definitions, {"other": ToolTraits(parallel=True)})
+    op = the_op(turn)
+    assert isinstance(op, CallModel)
+    assert op.tools is definitions
+    assert [op.id for op in reply(turn, asks(call("a", "other"), call("b", "other"))).ops()] == ["t1.0", "t1.1"]
 
 
 def test_policies_stay_unless_others_are_given() -> None:

@@ -196,6 +196,16 @@ def test_unknown_and_invalid_calls_count_for_the_budget() -> None:
     assert len(error_of(turn).tool_calls) == 2
 
 
+def test_the_budget_is_one_for_all_batches_of_the_turn() -> None:
+    turn = begun(limits=Limits(tool_calls=2))
+    for call_id in ("a", "b"):
+        op = the_op(reply(turn, asks(call(call_id))))
+        turn.apply(op, record_of(op))
+    reply(turn, asks(call("c")))
+    assert type(error_of(turn)) is ToolLoopToolCallLimitError
+    assert len(error_of(turn).tool_calls) == 2
+
+
 def test_a_rejected_batch_does_not_count_for_the_budget() -> None:
     turn = judged(asks(call("a"), call("a")), limits=Limits(tool_calls=1))
     turn.reopen(turn.definitions, turn.traits)

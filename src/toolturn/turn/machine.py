@@ -22,7 +22,7 @@ from ..transcript import closing_content
 from . import saved
 from .ending import Ending
 from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, ToolErrors, ToolFailed, ToolTraits
-from .rules import REASONS, Refusal, judge, owned_calls
+from .rules import Refusal, judge, owned_calls, refusal_of
 
 Phase: TypeAlias = Literal["new", "model", "tools", "forced", "ended"]
 
@@ -315,15 +315,15 @@ class Turn:
 
     def _settle(self) -> None:
         """Move a finished batch into the transcript and the audit."""
-        last: ToolCallRecord | None = None
-        for last in self._outcomes:
-            assert last is not None
-            self._messages.append(last.message)
-            self._records.append(last)
+        for record in self._outcomes:
+            assert record is not None
+            self._messages.append(record.message)
+            self._records.append(record)
         self._calls = []
         self._outcomes = []
         self._phase = "model"
-        if last is not None and last.return_direct:
+        last = self._records[-1]
+        if last.return_direct:
             self._end(Ending(None, text_of(last.message.content), direct=True))
 
     def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
@@ -371,9 +371,7 @@ class Turn:
         limit = self._limit
         assert limit is not None
         text = text_of(response.content)
-        reason = response.finish_reason
-        usable = text.strip() and not (isinstance(reason, str) and REASONS.get(reason.strip().lower()))
-        if usable:
+        if text.strip() and refusal_of(response.finish_reason) is None:
             self._messages.append(ChatMessage("assistant", text))
             self._end(Ending(None, text.strip()))
         else:

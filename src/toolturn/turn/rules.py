@@ -82,7 +82,7 @@ def judge(
     """
     calls = response.tool_calls
     reason = response.finish_reason
-    if reason not in _NEUTRAL and (found := _reason(reason)) is not None:
+    if reason not in _NEUTRAL and (found := refusal_of(reason)) is not None:
         return found
     if not calls:
         if reason == "tool_calls":
@@ -130,10 +130,13 @@ def over_budget(limits: Limits) -> Refusal:
     )
 
 
-def _reason(reason: object) -> Refusal | None:
-    if not isinstance(reason, str):
-        return None
-    return REASONS.get(reason) or REASONS.get(reason.strip().lower())
+def refusal_of(reason: object) -> Refusal | None:
+    """Return the refusal that a finish reason alone asks for, or None where it is neutral.
+
+    Args:
+        reason: Whatever the provider gave as the reason.
+    """
+    return REASONS.get(reason.strip().lower()) if isinstance(reason, str) else None
 
 
 def owned_calls(calls: list[ToolCall] | None) -> list[ToolCall] | None:

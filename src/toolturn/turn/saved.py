@@ -79,13 +79,12 @@ def _agrees(turn: Turn) -> bool:
     """Whether the parts of a state belong together."""
     phase = turn._phase
     pairs = zip(turn._calls, turn._outcomes, strict=False)
-    waits = bool(turn._calls) and (turn._left > 0 or phase == "ended")
     return (
         len(turn._calls) == len(turn._outcomes)
         and all(record is None or record.call == call for call, record in pairs)
         and (phase == "ended") == (turn._ending is not None)
-        and (phase != "tools" or waits)
-        and (phase not in ("new", "model", "forced") or not turn._calls)
+        and (phase != "tools" or turn._left > 0)
+        and (phase in ("tools", "ended") or not turn._calls)
         and (phase != "forced" or turn._limit is not None)
         and len(turn._seen) == len(turn._records) + len(turn._calls) == turn._accepted
     )
