@@ -56,10 +56,21 @@ class _Encoded:
     """
 
     __slots__ = ("_encoded",)
+    _encoded: tuple[Any, ...]
+
+
+class _Parsed:
+    """The hidden slot that keeps a call's parsed arguments from the edge to the tool; see :mod:`toolturn.arguments`.
+
+    Like the encoded form of a message it takes no part in anything a dataclass does.
+    """
+
+    __slots__ = ("_parsed",)
+    _parsed: dict[str, Any] | None
 
 
 @frozen
-class ToolCall:
+class ToolCall(_Parsed):
     """A request of the model to run a tool.
 
     Args:

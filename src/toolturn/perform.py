@@ -199,7 +199,7 @@ class Performer:
                 content, status = unknown_tool_content(call.name, self._tools), "unknown_tool"
             else:
                 try:
-                    request = tool.validate(call.arguments)
+                    request = tool.validate(call)
                 except InvalidToolArguments as exc:
                     content, status = invalid_arguments_content(str(exc)), "invalid_arguments"
                 else:

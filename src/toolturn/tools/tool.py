@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 
 from pydantic import BaseModel, ValidationError
 
-from ..arguments import describe_faults, parse_arguments
+from ..arguments import arguments_of, describe_faults, parse_arguments
 from ..errors import InvalidToolArguments, ToolTimeoutError
-from ..messages import ToolDef
+from ..messages import ToolCall, ToolDef
 from ..results import ToolStatus
 from ..turn import Effect, ToolTraits
 from .context import ToolContext
@@ -175,15 +175,17 @@ class Tool(Generic[RequestT, ResultT]):
         """
         return ToolDef(name or self.name, self.description, self.parameters)
 
-    def validate(self, arguments: str) -> RequestT:
+    def validate(self, arguments: str | ToolCall) -> RequestT:
         """Return the request that a call's argument text holds.
 
         Args:
-            arguments: JSON text as a model wrote it.
+            arguments: JSON text as a model wrote it, or the call that has it.
 
         Raises:
             InvalidToolArguments: It does not fit; the text tells the model what to mend.
         """
+        if isinstance(arguments, ToolCall):
+            return self._request(arguments_of(arguments))
         return self._request(parse_arguments(arguments))
 
     def _request(self, arguments: dict[str, Any]) -> RequestT:
