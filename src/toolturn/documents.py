@@ -84,6 +84,8 @@ def _shapes() -> dict[str, Any]:
         tool_errors=Literal["raise", "report"],
         iterations=NonNegativeInt,
         retries=NonNegativeInt,
+        nudges=NonNegativeInt,
+        nudge=str,
         accepted=NonNegativeInt,
         seconds=NonNegativeFloat,
         usage=usage,

@@ -70,6 +70,7 @@ async def run_tool_loop(
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
     emit: Emit | None = None,
+    nudges: int = 0,
 ) -> ToolLoopResult:
     """Run one bounded tool-calling turn.
 
@@ -90,6 +91,8 @@ async def run_tool_loop(
         hooks: Around each tool call, the first one outermost.
         grace: Seconds a cancelled handler has to clean up.
         emit: Is told of everything that happens, in order.
+        nudges: How often a model that announced calls but made none, or replied nothing, is told so and asked once
+            more; each time is an iteration.
 
     Returns:
         The answer with the whole transcript and the audit.
@@ -115,6 +118,7 @@ async def run_tool_loop(
         settings,
         hooks,
         grace,
+        nudges,
     )
     return await drive(turn, perform, emit, concurrency=concurrency)
 
@@ -134,12 +138,15 @@ def _prepare(
     settings: ModelSettings | None,
     hooks: Sequence[ToolHook],
     grace: float,
+    nudges: int,
 ) -> tuple[Turn, Performer]:
     bounds = limits or Limits(max_iterations, max_tool_calls)
     if on_limit not in ("raise", "answer"):
         raise ValueError("on_limit must be 'raise' or 'answer'")
     if tool_errors not in ("raise", "report"):
         raise ValueError("tool_errors must be 'raise' or 'report'")
+    if nudges < 0:
+        raise ValueError("nudges must not be negative")
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
     history = list(messages)
     if faults := check(history):
@@ -154,6 +161,7 @@ def _prepare(
         limits=bounds,
         on_limit=on_limit,
         tool_errors=tool_errors,
+        nudges=nudges,
     )
     return turn, perform
 
@@ -305,6 +313,7 @@ async def stream_tool_loop(
     settings: ModelSettings | None = None,
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
+    nudges: int = 0,
 ) -> AsyncIterator[TurnStream]:
     """Run one bounded turn and watch it: ``async with stream_tool_loop(...) as events: async for event in events``.
 
@@ -326,6 +335,7 @@ async def stream_tool_loop(
         settings,
         hooks,
         grace,
+        nudges,
     )
     async with streaming(turn, perform, concurrency=concurrency) as stream:
         yield stream

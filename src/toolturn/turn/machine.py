@@ -17,16 +17,14 @@ from ..errors import (
 )
 from ..limits import Limits, OnLimit
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, Usage, text_of
-from ..results import ToolCallRecord, ToolLoopResult, ToolStatus
+from ..results import ToolCallRecord, ToolLoopResult
 from ..transcript import closing_content
-from . import saved
+from . import reopening, saved
 from .ending import Ending
 from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, ToolErrors, ToolFailed, ToolTraits
 from .rules import Refusal, judge, owned_calls, refusal_of
 
 Phase: TypeAlias = Literal["new", "model", "tools", "forced", "ended"]
-
-_UNSETTLED: frozenset[ToolStatus] = frozenset(("not_executed", "cancelled", "outcome_unknown"))
 
 
 class Turn:
@@ -49,6 +47,7 @@ class Turn:
         "_limit",
         "_messages",
         "_next",
+        "_nudge",
         "_outcomes",
         "_phase",
         "_records",
@@ -57,6 +56,7 @@ class Turn:
         "definitions",
         "iterations",
         "limits",
+        "nudges",
         "on_limit",
         "seconds",
         "tool_errors",
@@ -72,6 +72,7 @@ class Turn:
         self.tool_errors: ToolErrors = "raise"
         self.definitions: tuple[ToolDef, ...] = ()
         self.traits: Mapping[str, ToolTraits] = {}
+        self.nudges = 0
         self.usage = Usage()
         self.iterations = 0
         self.seconds = 0.0
@@ -85,6 +86,7 @@ class Turn:
         self._outcomes: list[ToolCallRecord | None] = []
         self._left = 0
         self._next = 0
+        self._nudge = ""
         self._retries = 0
         self._limit: Refusal | None = None
         self._ending: Ending | None = None
@@ -100,6 +102,7 @@ class Turn:
         limits: Limits | None = None,
         on_limit: OnLimit = "raise",
         tool_errors: ToolErrors = "raise",
+        nudges: int = 0,
     ) -> None:
         """Start the turn.
 
@@ -111,6 +114,8 @@ class Turn:
             limits: The bounds.
             on_limit: What happens at one of them.
             tool_errors: What happens when a tool fails.
+            nudges: How often a model that announced calls but made none, or replied nothing, is told so and asked
+                once more; each time is an iteration, and what it is told does not enter the transcript.
 
         Raises:
             ValueError: It has begun already.
@@ -125,6 +130,7 @@ class Turn:
             self.limits = limits
         self.on_limit = on_limit
         self.tool_errors = tool_errors
+        self.nudges = nudges
         self._phase = "model"
 
     # --- what is there --------------------------------------------------------------
@@ -212,7 +218,10 @@ class Turn:
             return self._tool_ops()
         if phase == "model":
             if self.iterations < limits.iterations:
-                self._asked = CallModel(self._model_op(), self.turn_id, tuple(self._messages), self.definitions)
+                messages = tuple(self._messages)
+                if self._nudge:
+                    messages += (ChatMessage("user", self._nudge),)
+                self._asked = CallModel(self._model_op(), self.turn_id, messages, self.definitions)
                 return (self._asked,)
             self._reach(
                 Refusal(
@@ -345,6 +354,10 @@ class Turn:
         self.iterations += 1
         refusal = judge(outcome, self.traits, self._seen, self._accepted, self.limits)
         if refusal is not None:
+            if refusal.nudge and self.nudges and self.iterations < self.limits.iterations:
+                self.nudges -= 1
+                self._nudge = refusal.nudge
+                return
             self._retries += 1
             if refusal.limit is not None:
                 self._reach(refusal, outcome)
@@ -352,6 +365,7 @@ class Turn:
                 self._end(Ending(refusal.error, refusal.text, outcome))
             return
         self._retries = 0
+        self._nudge = ""
         content = outcome.content
         if type(content) is not str:
             content = text_of(content)
@@ -439,56 +453,7 @@ class Turn:
         Raises:
             ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised.
         """
-        ending = self._ending
-        if self._phase == "new":
-            raise ValueError("this turn has not begun; there is nothing to resume")
-        if ending is not None and ending.error is None:
-            raise ValueError("this turn has its answer; there is nothing to resume")
-        new = self.limits if limits is None else limits
-        at = ending.limit if ending is not None else None
-        asks = at == "iterations" or (ending is not None and ending.rejected is not None)
-        if asks and new.iterations <= self.iterations:
-            used = f"{self.iterations} of {new.iterations} iterations"
-            raise ValueError(f"the turn has used {used}; raise limits.iterations to resume")
-        if at == "tool_calls" and new.tool_calls <= self.limits.tool_calls:
-            limit = f"the limit of {new.tool_calls} tool calls"
-            raise ValueError(f"the turn stands at {limit}; raise limits.tool_calls to resume")
-        old = self.limits.deadline
-        late = at == "deadline" and old is not None and new.deadline is not None and new.deadline <= old
-        if new.deadline is not None and (late or self.seconds >= new.deadline):
-            raise ValueError(
-                f"the turn has used {self.seconds:.1f} of {new.deadline} seconds; raise limits.deadline to resume"
-            )
-        raised = new.iterations > self.iterations and (
-            self._limit is None or self._limit.limit == "iterations" or new.tool_calls > self.limits.tool_calls
-        )
-        self.definitions = definitions
-        self.traits = traits
-        self.limits = new
-        self.on_limit = on_limit or self.on_limit
-        self.tool_errors = tool_errors or self.tool_errors
-        self._ending = None
-        self._exit = None
-        if self._calls:
-            self._phase = "tools"
-            self._reopen_calls()
-        elif self._limit is not None and at in (None, "deadline") and not raised:
-            self._phase = "forced"  # the forced call itself was cut short; it is asked again
-        else:
-            self._limit = None
-            self._phase = "model"
-
-    def _reopen_calls(self) -> None:
-        self._next = 0
-        for place, (call, record) in enumerate(zip(self._calls, self._outcomes, strict=True)):
-            if record is None or record.status not in _UNSETTLED:
-                continue
-            traits = self.traits.get(call.name) if isinstance(call.name, str) else None
-            if record.status == "not_executed" or (traits is not None and traits.effect != "once"):
-                self._outcomes[place] = None
-        self._left = self._outcomes.count(None)
-        if not self._left:
-            self._settle()
+        reopening.reopen(self, definitions, traits, limits, on_limit, tool_errors)
 
     # --- JSON -----------------------------------------------------------------------
 

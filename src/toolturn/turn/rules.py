@@ -29,22 +29,32 @@ class Refusal:
         error: The class of the exit.
         text: One sentence for people.
         limit: The limit it would have passed, where that is the reason.
+        nudge: What the model is told where the turn asks it once more.
     """
 
     error: type[ToolLoopError]
     text: str
     limit: str | None = None
+    nudge: str = ""
 
 
 TRUNCATED = Refusal(ToolLoopTruncatedResponseError, "model response was truncated")
 FILTERED = Refusal(ToolLoopFilteredResponseError, "model response was filtered or refused by the provider")
 BROKEN_CALL = Refusal(ToolLoopMalformedResponseError, "the provider reported a malformed tool call")
-NO_CALLS = Refusal(ToolLoopMalformedResponseError, "model reported tool calls without returning any calls")
+NO_CALLS = Refusal(
+    ToolLoopMalformedResponseError,
+    "model reported tool calls without returning any calls",
+    nudge="You announced a tool call but made none. Call the tool now, or answer in plain text.",
+)
 NOT_A_CALL = Refusal(ToolLoopMalformedResponseError, "tool calls must be ToolCall objects")
 BLANK_ID = Refusal(ToolLoopMalformedResponseError, "tool-call IDs must be non-empty strings")
 REPEATED_ID = Refusal(ToolLoopMalformedResponseError, "tool-call IDs must be unique within a turn")
 MIXED_DIRECT = Refusal(ToolLoopDirectReturnError, "a direct-return tool must be the only call in its model batch")
-EMPTY = Refusal(ToolLoopEmptyResponseError, "model returned neither tool calls nor a final answer")
+EMPTY = Refusal(
+    ToolLoopEmptyResponseError,
+    "model returned neither tool calls nor a final answer",
+    nudge="Your reply was empty. Answer the user in plain text, or call a tool.",
+)
 
 # Every other reason is neutral: calls beat "stop", and an unknown word says nothing.
 REASONS: Mapping[str, Refusal] = {

@@ -29,6 +29,8 @@ def state_of(turn: Turn) -> dict[str, Any]:
         "tool_errors": turn.tool_errors,
         "iterations": turn.iterations,
         "retries": turn._retries,
+        "nudges": turn.nudges,
+        "nudge": turn._nudge,
         "accepted": turn._accepted,
         "seconds": turn.seconds,
         "usage": asdict(turn.usage),
@@ -57,6 +59,8 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
     turn.tool_errors = data["tool_errors"]
     turn.iterations = data["iterations"]
     turn._retries = data["retries"]
+    turn.nudges = data["nudges"]
+    turn._nudge = data["nudge"]
     turn._accepted = data["accepted"]
     turn.seconds = data["seconds"]
     turn.usage = Usage(**data["usage"])

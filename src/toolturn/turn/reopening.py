@@ -1,0 +1,90 @@
+"""How a turn that ended in an error, or was saved on its way, is continued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..limits import Limits, OnLimit
+from ..messages import ToolDef
+from ..results import ToolStatus
+from .ops import ToolErrors, ToolTraits
+
+if TYPE_CHECKING:
+    from .machine import Turn
+
+_UNSETTLED: frozenset[ToolStatus] = frozenset(("not_executed", "cancelled", "outcome_unknown"))
+
+
+def reopen(
+    turn: Turn,
+    definitions: tuple[ToolDef, ...],
+    traits: Mapping[str, ToolTraits],
+    limits: Limits | None,
+    on_limit: OnLimit | None,
+    tool_errors: ToolErrors | None,
+) -> None:
+    """Put a turn back to where it can go on; see :meth:`Turn.reopen`.
+
+    Args:
+        turn: The turn, which is changed.
+        definitions: What the model is told of the tools.
+        traits: What the machine has to know of them, by name.
+        limits: New bounds; the old ones where None.
+        on_limit: A new policy; the old one where None.
+        tool_errors: A new policy; the old one where None.
+
+    Raises:
+        ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised.
+    """
+    ending = turn._ending
+    if turn._phase == "new":
+        raise ValueError("this turn has not begun; there is nothing to resume")
+    if ending is not None and ending.error is None:
+        raise ValueError("this turn has its answer; there is nothing to resume")
+    new = turn.limits if limits is None else limits
+    at = ending.limit if ending is not None else None
+    asks = at == "iterations" or (ending is not None and ending.rejected is not None)
+    if asks and new.iterations <= turn.iterations:
+        used = f"{turn.iterations} of {new.iterations} iterations"
+        raise ValueError(f"the turn has used {used}; raise limits.iterations to resume")
+    if at == "tool_calls" and new.tool_calls <= turn.limits.tool_calls:
+        limit = f"the limit of {new.tool_calls} tool calls"
+        raise ValueError(f"the turn stands at {limit}; raise limits.tool_calls to resume")
+    old = turn.limits.deadline
+    late = at == "deadline" and old is not None and new.deadline is not None and new.deadline <= old
+    if new.deadline is not None and (late or turn.seconds >= new.deadline):
+        raise ValueError(
+            f"the turn has used {turn.seconds:.1f} of {new.deadline} seconds; raise limits.deadline to resume"
+        )
+    raised = new.iterations > turn.iterations and (
+        turn._limit is None or turn._limit.limit == "iterations" or new.tool_calls > turn.limits.tool_calls
+    )
+    turn.definitions = definitions
+    turn.traits = traits
+    turn.limits = new
+    turn.on_limit = on_limit or turn.on_limit
+    turn.tool_errors = tool_errors or turn.tool_errors
+    turn._ending = None
+    turn._exit = None
+    if turn._calls:
+        turn._phase = "tools"
+        _reopen_calls(turn)
+    elif turn._limit is not None and at in (None, "deadline") and not raised:
+        turn._phase = "forced"  # the forced call itself was cut short; it is asked again
+    else:
+        turn._limit = None
+        turn._phase = "model"
+
+
+def _reopen_calls(turn: Turn) -> None:
+    turn._next = 0
+    for place, (call, record) in enumerate(zip(turn._calls, turn._outcomes, strict=True)):
+        if record is None or record.status not in _UNSETTLED:
+            continue
+        traits = turn.traits.get(call.name) if isinstance(call.name, str) else None
+        if record.status == "not_executed" or (traits is not None and traits.effect != "once"):
+            turn._outcomes[place] = None
+    turn._left = turn._outcomes.count(None)
+    if not turn._left:
+        turn._settle()
