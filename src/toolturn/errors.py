@@ -22,7 +22,7 @@
         ├── ModelRequestError                  the request is refused as it is
         │   ├── ModelAuthenticationError       no key, a wrong one, or one that may not use this model
         │   └── ModelContextError              the messages do not fit into the model's window
-        ├── ModelRateLimitError                too many requests or tokens, or nothing left to pay with
+        ├── ModelRateLimitError                too many requests or tokens in too short a time
         ├── ModelTimeoutError                  no reply, or no further piece of it, in time
         ├── ModelStreamError                   a stream broke off before the reply was complete
         └── ModelProtocolError                 what replied is no model server, or says what none would
@@ -216,7 +216,7 @@ class ModelContextError(ModelRequestError):
 
 
 class ModelRateLimitError(ModelError):
-    """Too many requests or tokens in too short a time, or nothing left to pay with."""
+    """Too many requests or tokens in too short a time."""
 
 
 class ModelTimeoutError(ModelError):

@@ -1,0 +1,113 @@
+"""Models of servers by name: ``openai:gpt-…``, ``ollama:…``, ``http://127.0.0.1:8080/v1#model``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urldefrag, urlsplit
+
+from ..errors import ModelAuthenticationError, ModelUnavailableError
+from ..model import ChatModel
+from .servers import SERVERS, UNKNOWN, Server, is_loopback, server_at, server_named
+
+OWN_KEY = "TOOLTURN_API_KEY"
+"""The variable of a key for a server that no entry of the table knows; no other key is ever sent there."""
+
+_BASE_VARIABLES = {"openai": "OPENAI_BASE_URL", "azure": "AZURE_OPENAI_ENDPOINT", "ollama": "OLLAMA_HOST"}
+
+
+def model_named(name: str, *, environ: Mapping[str, str] | None = None, attempts: int = 3, **options: Any) -> ChatModel:
+    """Return the model of a name.
+
+    Args:
+        name: ``server:model`` with a server of the table, or an address with the model behind ``#``.
+        environ: Where keys and addresses are looked up; the process's environment where None.
+        attempts: How often a server is asked at most where it can not serve.
+        options: Further arguments of :class:`~toolturn.models.wires.openai_chat.OpenAIChat`.
+
+    Raises:
+        ModelUnavailableError: There is no such model or server, or its address is none.
+        ModelAuthenticationError: Its key is missing.
+        ImportError: What it needs is not installed; the text says how to install it.
+    """
+    environ = os.environ if environ is None else environ
+    found = where(name, environ)
+    if found is None:
+        raise ModelUnavailableError(f"{name!r:.200} names no model of a server; write for example ollama:qwen3")
+    server, base_url, model = found
+    from .wires.openai_chat import OpenAIChat
+    from .wrappers.retrying import Retrying
+
+    key = options.pop("api_key", None) or key_of(server, environ)
+    if key is None and server.keys and not is_loopback(urlsplit(base_url)):
+        raise ModelAuthenticationError(f"{server.name} needs a key: set {server.keys[0]}")
+    try:
+        made = OpenAIChat(model, base_url=base_url, api_key=key, server=server, **options)
+    except ValueError as exc:
+        raise ModelUnavailableError(str(exc)) from None
+    return made if attempts == 1 else Retrying(made, attempts=attempts)
+
+
+def where(name: str, environ: Mapping[str, str]) -> tuple[Server, str, str] | None:
+    """Return server, address and model that a name means, or None where it names no server.
+
+    Args:
+        name: As for :func:`model_named`.
+        environ: Where addresses are looked up.
+
+    Raises:
+        ModelUnavailableError: There is no such server, or the model is missing.
+    """
+    if name.startswith(("http://", "https://")):
+        base_url, model = urldefrag(name)
+        if not model:
+            raise ModelUnavailableError(f"write the model's name behind the address: {base_url}#model")
+        return server_at(base_url), base_url, model
+    prefix, colon, model = name.partition(":")
+    server = server_named(prefix) if colon else None
+    if server is None:
+        if colon and prefix.isalnum() and len(prefix) > 1 and not os.path.exists(name):
+            known = ", ".join(sorted(entry.name for entry in SERVERS))
+            raise ModelUnavailableError(f"there is no server {prefix!r}; there are: {known}")
+        return None
+    if not model.strip():
+        raise ModelUnavailableError(f"write the model's name behind the colon: {prefix}:model")
+    return server, base_url_of(server, environ), model.strip()
+
+
+def base_url_of(server: Server, environ: Mapping[str, str]) -> str:
+    """Return the address of a known server, which a variable may move.
+
+    Args:
+        server: The entry of the table.
+        environ: Where the variable is looked up.
+
+    Raises:
+        ModelUnavailableError: Each customer has an address of their own, and none is set.
+    """
+    variable = _BASE_VARIABLES.get(server.name)
+    given = environ.get(variable, "").strip() if variable else ""
+    if server.name == "azure":
+        if not given:
+            raise ModelUnavailableError(f"azure has an address of your own: set {variable}")
+        return given if "/openai" in given else f"{given.rstrip('/')}/openai/v1"
+    if server.name == "ollama" and given:
+        address = given if "://" in given else f"http://{given}"
+        parts = urlsplit(address)
+        # the server's own variable says where it listens: everywhere is reached at the loopback address
+        host = "127.0.0.1" if parts.hostname in (None, "0.0.0.0", "::") else parts.hostname
+        shown = f"[{host}]" if host and ":" in host else host
+        return f"{parts.scheme}://{shown}:{parts.port or 11434}/v1"
+    return given or server.base_url
+
+
+def key_of(server: Server, environ: Mapping[str, str]) -> str | None:
+    """Return the key of a server, or None where none is set.
+
+    Args:
+        server: The entry of the table.
+        environ: Where it is looked up.
+    """
+    names = server.keys or ((OWN_KEY,) if server is UNKNOWN or server.local else ())
+    return next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)

@@ -1,0 +1,262 @@
+"""OpenAI's chat completions, as OpenAI and a hundred others speak them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...errors import ModelProtocolError, ModelRequestError, ModelStreamError
+from ...messages import ChatMessage, ChatResponse, ToolDef
+from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
+from ..failures import failure_in_stream, failure_of
+from ..ingest import ingest, used_ids
+from ..schema import FittedTools, fit_all, profile_named
+from ..servers import Server, Wishes, changed, chat_url, is_loopback, server_at
+from ..sse import EventDecoder
+from ..transport import HttpReply, HttpRequest, Timeouts, Transport
+from .openai_reply import read_body
+from .openai_request import Encoder, settings_fields, to_bytes
+from .openai_stream import Assembler
+
+_NO_SETTINGS = ModelSettings()
+_KEPT_TOOL_LISTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A list of tools as this server is told of it."""
+
+    tools: tuple[ToolDef, ...]
+    fitted: FittedTools
+    encoder: Encoder
+    field: bytes
+    names: Mapping[str, str]
+    known: Mapping[str, str]
+
+
+class OpenAIChat(ChatModel):
+    """A model behind a server that speaks OpenAI's chat completions.
+
+    Args:
+        model: The model's name at the server.
+        base_url: The server, with or without ``/v1``, or the whole address of its chat completions.
+        api_key: The key; None for a server that needs none.
+        server: What is known of the server; found by its address where None.
+        wishes: Corrections of what is known of it, by name of a field of Wishes.
+        headers: Further headers of each request.
+        settings: How to reply where a call does not say.
+        transport: Sends the requests; the shared one where None.
+        timeouts: How long to wait for the server.
+        strict: Refuse what a model got wrong instead of mending it.
+        send_key_in_clear: Allow the key to travel without TLS to another machine.
+
+    Raises:
+        ValueError: The address is none, the key would travel in clear text, or there is no such wish.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str,
+        api_key: str | None = None,
+        server: Server | None = None,
+        wishes: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        settings: ModelSettings | None = None,
+        transport: Transport | None = None,
+        timeouts: Timeouts | None = None,
+        strict: bool = False,
+        send_key_in_clear: bool = False,
+    ) -> None:
+        self.model = model
+        self.url = chat_url(base_url)
+        self.server = server or server_at(base_url)
+        self.wishes: Wishes = changed(self.server.wishes, wishes)
+        self.settings = settings or _NO_SETTINGS
+        self.strict = strict
+        parts = urlsplit(self.url)
+        self._where = parts.netloc.rpartition("@")[2]
+        self._origin = f"{parts.scheme}://{self._where}"
+        api_key = api_key.strip() if api_key else None
+        if api_key and parts.scheme != "https" and not is_loopback(parts) and not send_key_in_clear:
+            raise ValueError(
+                f"the key would travel in clear text to {self._where}; use https, or allow it with send_key_in_clear"
+            )
+        self._key = api_key
+        self._headers = {"content-type": "application/json", "accept": "application/json", **(headers or {})}
+        if api_key:
+            bearer = self.server.key_header == "authorization"
+            self._headers[self.server.key_header] = f"Bearer {api_key}" if bearer else api_key
+        self._transport = transport
+        self._timeouts = timeouts or Timeouts()
+        self._opening = b'{"model":' + to_bytes(model) + b',"messages":['
+        self._encoders: dict[tuple[tuple[str, str], ...], Encoder] = {}
+        self._offers: dict[int, _Offer] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return _CAN
+
+    def __repr__(self) -> str:
+        return f"<OpenAIChat {self.model} at {self._where}>"
+
+    # --- asking ------------------------------------------------------------------------
+
+    async def complete(
+        self,
+        messages: tuple[ChatMessage, ...],
+        tools: tuple[ToolDef, ...] = (),
+        *,
+        settings: ModelSettings | None = None,
+    ) -> ChatResponse:
+        offer = self._offer(tools)
+        request = self._request(messages, offer, settings, stream=False)
+        async with self._sender().send(request, self._timeouts) as reply:
+            data = await reply.read()
+        if reply.status != 200:
+            raise failure_of(reply.status, reply.headers, data, self._where, self._key)
+        return self._response(self._parsed(data), messages, offer)
+
+    async def stream(
+        self,
+        messages: tuple[ChatMessage, ...],
+        tools: tuple[ToolDef, ...] = (),
+        *,
+        settings: ModelSettings | None = None,
+    ) -> AsyncIterator[StreamItem]:
+        offer = self._offer(tools)
+        request = self._request(messages, offer, settings, stream=True)
+        async with self._sender().send(request, self._timeouts) as reply:
+            if reply.status != 200:
+                raise failure_of(reply.status, reply.headers, await reply.read(), self._where, self._key)
+            if reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
+                # a server that does not stream replies with the whole
+                response = self._response(self._parsed(await reply.read()), messages, offer)
+            else:
+                assembler = Assembler(offer.known)
+                async for delta in self._deltas(reply, assembler):
+                    yield delta
+                response = self._response(assembler.body(), messages, offer)
+        yield response
+
+    async def _deltas(self, reply: HttpReply, assembler: Assembler) -> AsyncIterator[Delta]:
+        decoder = EventDecoder()
+        done = False
+        pieces = reply.pieces()
+        try:
+            async for piece in pieces:
+                for event in decoder.feed(piece):
+                    if event.data == "[DONE]":
+                        done = True
+                        break
+                    for delta in self._chunk(event.event, event.data, assembler):
+                        yield delta
+                if done:
+                    break
+            else:
+                for event in decoder.close():
+                    if event.data == "[DONE]":
+                        done = True
+                        break
+                    for delta in self._chunk(event.event, event.data, assembler):
+                        yield delta
+        except ModelStreamError as error:
+            error.partial = error.partial or assembler.partial
+            raise
+        if not done and assembler.finish_reason is None:
+            text = f"the stream of {self._where} ended before the reply was complete"
+            raise ModelStreamError(text, partial=assembler.partial)
+        if not assembler.begun:
+            raise ModelStreamError(f"the stream of {self._where} held no reply")
+
+    def _chunk(self, event: str, data: str, assembler: Assembler) -> Any:
+        try:
+            chunk = json.loads(data)
+        except (ValueError, RecursionError):
+            text = f"{self._where} sent a piece of a stream that is not JSON"
+            raise ModelStreamError(text, partial=assembler.partial) from None
+        if isinstance(chunk, dict) and (chunk.get("error") or event == "error"):
+            said = chunk.get("error") or chunk
+            raise failure_in_stream(said, self._where, assembler.partial, self._key)
+        return assembler.feed(chunk)
+
+    # --- what goes out -----------------------------------------------------------------
+
+    def _sender(self) -> Transport:
+        if self._transport is not None:
+            return self._transport
+        from ..transports import default_transport
+
+        return default_transport()
+
+    def _offer(self, tools: tuple[ToolDef, ...]) -> _Offer:
+        offer = self._offers.get(id(tools))
+        if offer is None or offer.tools is not tools:
+            offer = self._fit(tools)
+            if len(self._offers) >= _KEPT_TOOL_LISTS:
+                del self._offers[next(iter(self._offers))]
+            self._offers[id(tools)] = offer
+        return offer
+
+    def _fit(self, tools: tuple[ToolDef, ...]) -> _Offer:
+        fitted = fit_all(tools, profile_named(self.wishes.schemas))
+        names = fitted.aliases
+        others = tuple(sorted((name, alias) for name, alias in names.items() if name != alias))
+        encoder = self._encoders.get(others)
+        if encoder is None:
+            encoder = self._encoders[others] = Encoder(self.wishes, self._origin, dict(others))
+        listed = []
+        for tool in fitted.tools:
+            function: dict[str, Any] = {"name": tool.name, "description": tool.description}
+            if tool.parameters is not None:
+                function["parameters"] = tool.parameters
+            if tool.strict:
+                function["strict"] = True
+            listed.append({"type": "function", "function": function})
+        field = b',"tools":' + to_bytes(listed) if listed else b""
+        return _Offer(tools, fitted, encoder, field, names, {alias: name for name, alias in names.items()})
+
+    def _request(
+        self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings | None, *, stream: bool
+    ) -> HttpRequest:
+        more = b""
+        chosen = settings or self.settings
+        if chosen is not _NO_SETTINGS:
+            try:
+                fields = settings_fields(chosen, self.wishes, offer.names, tools=bool(offer.field))
+            except ValueError as exc:
+                raise ModelRequestError(str(exc)) from None
+            if fields:
+                more = b"," + to_bytes(fields)[1:-1]
+        if stream:
+            more += b',"stream":true'
+            if self.wishes.stream_usage:
+                more += b',"stream_options":{"include_usage":true}'
+        body = b"".join((self._opening, b",".join(offer.encoder.encode(messages)), b"]", offer.field, more, b"}"))
+        return HttpRequest("POST", self.url, self._headers, body)
+
+    # --- what comes in -----------------------------------------------------------------
+
+    def _parsed(self, data: bytes) -> Any:
+        try:
+            body = json.loads(data)
+        except (ValueError, RecursionError):
+            raise ModelProtocolError(f"{self._where} replied with something that is not JSON", status=200) from None
+        if isinstance(body, dict) and body.get("error"):
+            raise failure_in_stream(body["error"], self._where, "", self._key)
+        return body
+
+    def _response(self, body: Any, messages: tuple[ChatMessage, ...], offer: _Offer) -> ChatResponse:
+        response = read_body(body, self._where, self._origin, self.wishes.echo)
+        response = offer.fitted.unalias(response)
+        return ingest(response, offer.tools, used_ids(messages), strict=self.strict)
+
+    async def aclose(self) -> None:
+        """Nothing is closed: the transport belongs to who gave it, or is shared."""
+
+
+_CAN = Capabilities(streaming=True, tools=True, images=True)

@@ -1,0 +1,243 @@
+"""What goes out to OpenAI's chat completions: messages and tools into bytes, each once.
+
+A message's bytes are kept in the message itself, so that every later request of the turn and of the conversation
+joins what is there. They belong to one :class:`Encoder`: another server, or other names, encode anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from json.encoder import encode_basestring
+from typing import Any
+
+from ...arguments import parse_arguments
+from ...codec import plain
+from ...errors import InvalidToolArguments
+from ...messages import ChatMessage, FilePart, ImagePart, TextPart, ToolCall, text_of
+from ...model import ModelSettings
+from ..servers import Wishes
+
+_FIT_ID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
+_NINE = re.compile(r"[A-Za-z0-9]{9}\Z")
+_FIT_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_MAX_SHOWN = 2000
+
+EMPTY_RESULT = "(no output)"
+"""What stands in for the text of a result that has none: some servers refuse it empty."""
+
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+def to_bytes(value: Any) -> bytes:
+    """Return a value as compact JSON; what is no JSON is capped text, half a surrogate pair a question mark.
+
+    Args:
+        value: JSON's own types, or anything.
+    """
+    try:
+        return _dumps(value).encode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError):
+        return _dumps(plain(value)).encode("utf-8", "replace")
+
+
+def wire_id(call_id: object, wishes: Wishes) -> str:
+    """Return the form in which a server takes a call's id: its own where that fits, else a digest of it.
+
+    Args:
+        call_id: The id of the transcript.
+        wishes: What the server takes.
+    """
+    text = call_id if isinstance(call_id, str) else str(call_id)
+    fit = _NINE if wishes.ids == "nine" else _FIT_ID
+    if fit.match(text):
+        return text
+    # a digest and never a part of it: long ids differ in the middle, and call and result must go on to agree
+    number = int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
+    letters = []
+    for _ in range(9):
+        number, place = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[place])
+    return "".join(letters)
+
+
+def wire_name(name: str) -> str:
+    """Return a name that a server takes for a call of the past, whatever the model wrote.
+
+    Args:
+        name: The name of the transcript.
+    """
+    return name if _FIT_NAME.match(name) else _UNFIT.sub("_", name)[:64].strip("_") or "tool"
+
+
+class Encoder:
+    """Encodes messages for one kind of server, each once.
+
+    Args:
+        wishes: What the server takes.
+        origin: The server, by which fields it wants back are known to be its own.
+        aliases: The wire's name of each tool that can not keep its own.
+    """
+
+    __slots__ = ("_aliases", "_origin", "_wishes")
+
+    def __init__(self, wishes: Wishes, origin: str, aliases: Mapping[str, str]) -> None:
+        self._wishes = wishes
+        self._origin = origin
+        self._aliases = aliases
+
+    def encode(self, messages: Sequence[ChatMessage]) -> list[bytes]:
+        """Return each message as JSON; images of tool results follow them in a message of the user.
+
+        Args:
+            messages: A valid transcript.
+        """
+        made: list[bytes] = []
+        waiting: list[Any] = []
+        for message in messages:
+            try:
+                kept = message._encoded
+                if kept[0] is not self:
+                    kept = self._keep(message)
+            except AttributeError:
+                kept = self._keep(message)
+            if waiting and message.role != "tool":
+                made.append(self._shown(waiting))
+                waiting = []
+            made.append(kept[1])
+            if kept[2]:
+                waiting += kept[2]
+        if waiting:
+            made.append(self._shown(waiting))
+        return made
+
+    def _keep(self, message: ChatMessage) -> tuple[Encoder, bytes, list[Any]]:
+        later: list[Any] = []
+        kept = (self, self._one(message, later), later)
+        object.__setattr__(message, "_encoded", kept)
+        return kept
+
+    def _one(self, message: ChatMessage, later: list[Any]) -> bytes:
+        role = message.role
+        content: Any = message.content
+        if role == "tool":
+            text = content if type(content) is str else self._result_text(content, later)
+            call_id = encode_basestring(wire_id(message.tool_call_id, self._wishes))
+            line = f'{{"role":"tool","tool_call_id":{call_id},"content":{encode_basestring(text or EMPTY_RESULT)}}}'
+            return line.encode("utf-8", "replace")
+        if role == "assistant":
+            return to_bytes(self._assistant(message))
+        if role in ("system", "developer"):
+            return to_bytes({"role": self._wishes.system, "content": _parts(content)})
+        return to_bytes({"role": role, "content": _parts(content)})
+
+    def _assistant(self, message: ChatMessage) -> dict[str, Any]:
+        wishes = self._wishes
+        text = text_of(message.content)
+        made: dict[str, Any] = {"role": "assistant", "content": text}
+        mine = message.opaque if message.opaque and message.opaque.get("origin") == self._origin else None
+        if mine:
+            made.update(mine.get("message") or {})
+        calls = message.tool_calls
+        if calls:
+            of_calls = mine.get("calls") or {} if mine else {}
+            if not text and wishes.beside_calls == "null":
+                made["content"] = None
+            elif not text and wishes.beside_calls == "omit":
+                del made["content"]
+            made["tool_calls"] = [self._call(call, of_calls.get(call.id)) for call in calls]
+        return made
+
+    def _call(self, call: ToolCall, more: Mapping[str, Any] | None) -> dict[str, Any]:
+        arguments: Any = call.arguments
+        try:
+            parse_arguments(arguments)
+        except InvalidToolArguments:
+            # What the model wrote is no JSON: servers refuse it, and the model has to see what it did.
+            arguments = to_bytes({"invalid_arguments": str(arguments)[:_MAX_SHOWN]}).decode()
+        name = self._aliases.get(call.name) or wire_name(call.name)
+        return {
+            "id": wire_id(call.id, self._wishes),
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+            **(more or {}),
+        }
+
+    def _result_text(self, content: Any, later: list[Any]) -> str:
+        text = text_of(content)
+        if isinstance(content, (list, tuple)):
+            shown = [part for part in content if isinstance(part, (ImagePart, FilePart))]
+            if shown:
+                later += [_part(part) for part in shown]
+                text = f"{text}\n(shown in the next message)".lstrip()
+        return text
+
+    @staticmethod
+    def _shown(waiting: list[Any]) -> bytes:
+        return to_bytes({"role": "user", "content": [{"type": "text", "text": "From the tool:"}, *waiting]})
+
+
+def _parts(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, (list, tuple)):
+        return [_part(part) for part in content]
+    return text_of(content)
+
+
+def _part(part: Any) -> Any:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImagePart):
+        return {"type": "image_url", "image_url": {"url": part.url}}
+    if isinstance(part, FilePart):
+        return {"type": "file", "file": {"file_data": part.url, **({"filename": part.name} if part.name else {})}}
+    return {"type": "text", "text": part} if isinstance(part, str) else part
+
+
+def settings_fields(
+    settings: ModelSettings, wishes: Wishes, names: Mapping[str, str], *, tools: bool
+) -> dict[str, Any]:
+    """Return the fields of a request that settings ask for.
+
+    Args:
+        settings: How to reply.
+        wishes: What the server takes.
+        names: The wire's name of each tool.
+        tools: Whether tools are offered; without, no tool choice is sent.
+
+    Raises:
+        ValueError: The tool choice names no tool.
+    """
+    fields: dict[str, Any] = {}
+    if settings.temperature is not None:
+        fields["temperature"] = settings.temperature
+    if settings.max_tokens is not None:
+        fields[wishes.max_tokens] = settings.max_tokens
+    if settings.stop:
+        fields["stop"] = list(settings.stop)
+    if settings.seed is not None:
+        fields["seed"] = settings.seed
+    choice = settings.tool_choice
+    if choice is not None and tools:
+        fields["tool_choice"] = _choice(choice, wishes, names)
+    fields.update(settings.extra)
+    if not (wishes.parallel_calls and tools):
+        fields.pop("parallel_tool_calls", None)
+    return fields
+
+
+def _choice(choice: str, wishes: Wishes, names: Mapping[str, str]) -> Any:
+    if choice in ("auto", "none"):
+        return choice
+    if choice == "required":
+        return wishes.required
+    if choice not in names:
+        raise ValueError(f"tool_choice {choice!r:.80} is none of auto, none, required and the tools offered")
+    if wishes.named == "required":
+        return wishes.required
+    return {"type": "function", "function": {"name": names[choice]}}

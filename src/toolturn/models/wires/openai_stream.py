@@ -1,0 +1,227 @@
+"""A streamed reply of OpenAI's chat completions, put together into the body it would have been."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ...model import Delta
+from .openai_reply import REASONING_FIELDS
+
+
+class _Call:
+    """A call while its fragments arrive."""
+
+    __slots__ = ("arguments", "id", "more", "name")
+
+    def __init__(self) -> None:
+        self.id: Any = None
+        self.name = ""
+        self.arguments: list[str] = []
+        self.more: dict[str, Any] = {}
+
+    def is_complete(self) -> bool:
+        try:
+            json.loads("".join(self.arguments))
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def body(self) -> dict[str, Any]:
+        function = {"name": self.name or None, "arguments": "".join(self.arguments)}
+        return {"id": self.id, "type": "function", "function": function, **self.more}
+
+
+class Assembler:
+    """Takes the chunks of one stream and makes one body of them.
+
+    Servers differ in how they tell parallel calls apart, so: a new index, another id, or a name after complete
+    arguments opens a call; without an index the id, or else a name, opens one and arguments continue the last.
+
+    Args:
+        names: The wire's names of the tools; a name cut in two is joined only where that gives one of them.
+    """
+
+    def __init__(self, names: Collection[str] = ()) -> None:
+        self._names = names
+        self._text: list[str] = []
+        self._parts: list[Any] = []
+        self._thoughts: list[str] = []
+        self._details: list[Any] = []
+        self._calls: list[_Call] = []
+        self._by_index: dict[Any, _Call] = {}
+        self._legacy: _Call | None = None
+        self._message: dict[str, Any] = {}
+        self._body: dict[str, Any] = {}
+        self._refusal: list[str] = []
+        self._logprobs: list[Any] = []
+        self.finish_reason: str | None = None
+        self.begun = False
+
+    @property
+    def partial(self) -> str:
+        """The text that has arrived."""
+        return "".join(self._text)
+
+    def feed(self, chunk: Any) -> Iterator[Delta]:
+        """Take a chunk and yield what of it people may see.
+
+        Args:
+            chunk: The parsed chunk; what is no object is passed over.
+        """
+        if not isinstance(chunk, dict):
+            return
+        for name, value in chunk.items():
+            if name != "choices" and value is not None:
+                self._body[name] = value
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and choice.get("index") in (0, None):
+                yield from self._choice(choice)
+
+    def _choice(self, choice: Mapping[str, Any]) -> Iterator[Delta]:
+        self.begun = True
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self.finish_reason = reason
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
+            self._logprobs += logprobs["content"]
+        # a whole message in a stream is what some servers send as the last, or the only, chunk
+        delta = choice.get("delta")
+        if not isinstance(delta, dict):
+            delta = choice.get("message")
+            if not isinstance(delta, dict) or self._text or self._calls:
+                return
+        thought = next((text for name in REASONING_FIELDS if isinstance(text := delta.get(name), str) and text), None)
+        if thought is not None:
+            self._thoughts.append(thought)
+            yield Delta(thought, "reasoning")
+        yield from self._content(delta.get("content"))
+        if isinstance(refusal := delta.get("refusal"), str):
+            self._refusal.append(refusal)
+        calls = delta.get("tool_calls")
+        if isinstance(calls, dict):
+            calls = [calls]
+        if isinstance(calls, list):
+            for call in calls:
+                if isinstance(call, dict):
+                    self._fragment(call)
+        if isinstance(function := delta.get("function_call"), dict):
+            if self._legacy is None:
+                self._legacy = _Call()
+                self._calls.append(self._legacy)
+            self._add(self._legacy, function)
+        if isinstance(details := delta.get("reasoning_details"), list):
+            self._details += details
+        known = ("content", "refusal", "tool_calls", "function_call", "reasoning_details", *REASONING_FIELDS)
+        self._message.update((name, value) for name, value in delta.items() if name not in known and value is not None)
+
+    def _content(self, content: Any) -> Iterator[Delta]:
+        if isinstance(content, str):
+            if content:
+                self._text.append(content)
+                yield Delta(content)
+        elif isinstance(content, list):
+            for part in content:
+                if not isinstance(part, dict):
+                    continue
+                if part.get("type") in ("thinking", "reasoning"):
+                    inner = part.get("thinking", part.get("text"))
+                    for piece in inner if isinstance(inner, list) else [inner]:
+                        text = piece.get("text") if isinstance(piece, dict) else piece
+                        if isinstance(text, str) and text:
+                            self._thoughts.append(text)
+                            yield Delta(text, "reasoning")
+                elif isinstance(text := part.get("text"), str):
+                    yield from self._content(text)
+                else:
+                    self._parts.append(part)
+
+    # --- calls -----------------------------------------------------------------------
+
+    def _fragment(self, fragment: Mapping[str, Any]) -> None:
+        function = fragment.get("function")
+        if not isinstance(function, dict):
+            function = fragment
+        index = fragment.get("index")
+        call_id = fragment.get("id")
+        name = function.get("name")
+        has_id = call_id is not None and call_id != ""
+        has_name = isinstance(name, str) and name != ""
+        if isinstance(index, (int, str)) and not isinstance(index, bool):
+            call = self._by_index.get(index)
+            if call is None:
+                # an unnumbered beginning may be continued under its number
+                last = self._calls[-1] if self._calls else None
+                known = last is not None and has_id and last.id == call_id
+                call = last if known and last is not None else self._open()
+                self._by_index[index] = call
+            elif self._is_another(call, call_id if has_id else None, name if has_name else None):
+                call = self._open()
+                self._by_index[index] = call
+        else:
+            call = self._unnumbered(call_id if has_id else None, name if has_name else None)
+        if has_id and call.id is None:
+            call.id = call_id
+        self._add(call, function)
+        for key, value in fragment.items():
+            if key not in ("index", "id", "type", "function", "name", "arguments") and value is not None:
+                call.more[key] = value
+
+    def _open(self) -> _Call:
+        call = _Call()
+        self._calls.append(call)
+        return call
+
+    def _unnumbered(self, call_id: Any, name: str | None) -> _Call:
+        if call_id is not None:
+            for call in self._calls:
+                if call.id == call_id:
+                    return call
+        last = self._calls[-1] if self._calls else None
+        if last is None or (call_id is not None and last.id is not None):
+            return self._open()
+        if name is not None and last.name and last.is_complete():
+            return self._open()
+        return last
+
+    @staticmethod
+    def _is_another(call: _Call, call_id: Any, name: str | None) -> bool:
+        if call_id is not None and call.id is not None:
+            return bool(call.id != call_id)
+        return name is not None and bool(call.name) and call.is_complete()
+
+    def _add(self, call: _Call, function: Mapping[str, Any]) -> None:
+        name = function.get("name")
+        if isinstance(name, str) and name and name != call.name:
+            if not call.name:
+                call.name = name
+            elif call.name not in self._names and call.name + name in self._names:
+                call.name += name
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            call.arguments.append(arguments)
+        elif isinstance(arguments, (dict, list)):  # parsed already, by servers that mean well
+            call.arguments.append(json.dumps(arguments))
+
+    # --- the whole -------------------------------------------------------------------
+
+    def body(self) -> dict[str, Any]:
+        """Return the body that the reply would have been without streaming."""
+        text: Any = "".join(self._text)
+        message: dict[str, Any] = {"role": "assistant", **self._message}
+        message["content"] = [{"type": "text", "text": text}, *self._parts] if self._parts else text
+        if self._thoughts:
+            message["reasoning_content"] = "".join(self._thoughts)
+        if self._details:
+            message["reasoning_details"] = self._details
+        if refusal := "".join(self._refusal):
+            message["refusal"] = refusal
+        if self._calls:
+            message["tool_calls"] = [call.body() for call in self._calls]
+        choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        if self._logprobs:
+            choice["logprobs"] = {"content": self._logprobs}
+        return {**self._body, "object": "chat.completion", "choices": [choice]}

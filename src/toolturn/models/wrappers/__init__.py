@@ -1,0 +1,1 @@
+"""Models made of models: each wraps one and is one."""
