@@ -1,0 +1,161 @@
+"""An adapter's process as the lab sees it: started, spoken to over lines of JSON, killed when it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from .environments import AdapterFile, LabError
+from .judge import Exit
+from .rows import Run
+
+_WORKER = Path(__file__).parent / "worker.py"
+_START_SECONDS = 120.0
+_TAKEN = ("OPENAI_", "ANTHROPIC_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+def _environment() -> dict[str, str]:
+    """The environment of a child: no keys, no proxies, no telemetry."""
+    env = {key: value for key, value in os.environ.items() if not key.upper().startswith(_TAKEN)}
+    quiet = {"OPENAI_AGENTS_DISABLE_TRACING": "1", "NO_PROXY": "*", "PYTHONWARNINGS": "ignore", "PYTHONUTF8": "1"}
+    return {**env, **quiet}
+
+
+class Child:
+    """Runs one adapter; a process that hung or died is replaced at the next turn.
+
+    Args:
+        adapter: The adapter.
+        python: The Python that runs it.
+
+    Attributes:
+        version: The version of the library, once it was started.
+        can: The limits it can be given.
+    """
+
+    def __init__(self, adapter: AdapterFile, python: Path) -> None:
+        self._adapter = adapter
+        self._python = python
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._errors: list[str] = []
+        self.version = ""
+        self.can: tuple[str, ...] = ()
+
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def play(self, task: dict[str, Any], bound: float) -> tuple[Exit, Sequence[Run]]:
+        """Run one turn and return how it ended and what ran.
+
+        Args:
+            task: The task, without its tools.
+            bound: Seconds after which it counts as hung.
+
+        Raises:
+            LabError: The adapter can not be started again.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        runs: list[Run] = []
+        deadline = time.monotonic() + bound
+        try:
+            self._process.stdin.write(json.dumps(task) + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            return self._died(), runs
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                self._end()
+                return Exit("hung"), runs
+            if line is None:
+                return self._died(), runs
+            if line["event"] == "ran":
+                runs.append(Run(line["name"], line["arguments"]))
+            elif line["event"] == "done":
+                return Exit(**{key: value for key, value in line.items() if key != "event"}), runs
+
+    def _died(self) -> Exit:
+        self._end()
+        return Exit("died", self._errors[-1] if self._errors else "")
+
+    def _start(self) -> None:
+        self._end()
+        self._lines = queue.Queue()
+        self._errors = []
+        command = [str(self._python), str(_WORKER), str(self._adapter.path)]
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                env=_environment(),
+            )
+        except OSError as exc:
+            raise LabError(f"{self._adapter.name} can not be started: {exc}") from None
+        self._process = process
+        threading.Thread(target=_read, args=(process, self._lines), daemon=True).start()
+        threading.Thread(target=_listen, args=(process, self._errors), daemon=True).start()
+        try:
+            first = self._lines.get(timeout=_START_SECONDS)
+        except queue.Empty:
+            first = None
+        if first is None:
+            process.kill()
+            process.wait()
+            why = self._errors[-1] if self._errors else "it says nothing"
+            raise LabError(f"{self._adapter.name} can not be started: {why}")
+        self.version, self.can = first["version"], tuple(first["can"])
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):  # something was still to be written
+            process.stdin.close()
+
+
+def _read(process: subprocess.Popen[str], lines: queue.Queue[dict[str, Any] | None]) -> None:
+    assert process.stdout is not None
+    with process.stdout as out:
+        for line in out:
+            try:
+                lines.put(json.loads(line))
+            except ValueError:
+                continue
+    lines.put(None)
+
+
+def _listen(process: subprocess.Popen[str], errors: list[str]) -> None:
+    assert process.stderr is not None
+    with process.stderr as out:
+        for line in out:
+            if line.strip():
+                errors.append(line.strip())
+                del errors[:-20]
