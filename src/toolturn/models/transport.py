@@ -8,6 +8,9 @@ from typing import Protocol
 
 from ..frozen import frozen
 
+MAX_BYTES = 64_000_000
+"""How large the body of a reply may be unless a transport is told otherwise."""
+
 
 @frozen
 class HttpRequest:
@@ -31,8 +34,8 @@ class Timeouts:
     """How long to wait, in seconds; None waits for ever.
 
     Args:
-        connect: For the connection, the handshake of TLS included.
-        first_byte: For the head of the reply, once the request is sent.
+        connect: For the connection: name, proxy and handshake of TLS included.
+        first_byte: For the whole head of the reply, once there is a connection.
         between_bytes: For each further piece of the body.
     """
 
