@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from time import process_time
 
 import pytest
@@ -60,7 +61,7 @@ STREAM = b"\xef\xbb\xbf: c\r\n\r\ndata: \xc3\xa4\r\ndata:b\r\n\r\nevent: error\r
 @example(list(range(len(STREAM))))
 def test_cutting_a_stream_anywhere_changes_nothing(cuts: list[int]) -> None:
     bounds = [0, *cuts, len(STREAM)]
-    pieces = [STREAM[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces = [STREAM[a:b] for a, b in itertools.pairwise(bounds)]
     assert events(*pieces) == events(STREAM)
 
 

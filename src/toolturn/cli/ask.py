@@ -61,7 +61,8 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
     "model_name",
     default=DEFAULT_MODEL,
     show_default=True,
-    help="'local' for the embedded model, a name of 'toolturn model list', or the path of a GGUF file.",
+    help="'local' for the embedded model, the path of a GGUF file, a model of a server such as 'ollama:qwen3' or "
+    "'openai:gpt-5', or 'http://127.0.0.1:8080/v1#model'.",
 )
 @click.option("--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]")
 @click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls.")
@@ -109,6 +110,7 @@ def ask(
         limits=Limits(max_iterations, max_tool_calls, timeout),
         on_limit=on_limit,
         tool_errors="report",
+        nudges=1,
     )
     _run(_Job(turn, model_named(model_name), model_name, tools, tool_names, as_json, quiet))
 

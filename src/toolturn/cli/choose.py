@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,11 +19,21 @@ def model_named(name: str) -> ChatModel:
     """Return the model of a name.
 
     Args:
-        name: ``local`` for the embedded one, a name that ``toolturn model list`` shows, or the path of a GGUF file.
+        name: ``local`` for the embedded one, a name that ``toolturn model list`` shows, the path of a GGUF file, or a
+            model of a server such as ``ollama:qwen3`` or ``http://127.0.0.1:8080/v1#model``.
 
     Raises:
         click.ClickException: There is none, or what it needs is missing.
     """
+    from toolturn.errors import ModelError
+    from toolturn.models.named import model_named as server_model
+    from toolturn.models.named import where
+
+    try:
+        if where(name, os.environ) is not None:
+            return server_model(name)
+    except (ModelError, ImportError) as exc:
+        raise click.ClickException(str(exc)) from None
     from toolturn.local import WeightsError, local_model
 
     try:

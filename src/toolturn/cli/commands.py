@@ -11,6 +11,7 @@ _COMMANDS = {
     "ask": ("ask", "Ask a model one question that it may use tools for."),
     "resume": ("ask", "Continue a turn that failed or was interrupted."),
     "tools": ("tools", "List the built-in toolboxes and their tools."),
+    "doctor": ("doctor", "Tell what is there and why a model can not be reached."),
     "model": ("model", "Pull, list, find and remove the weights of the embedded model."),
 }
 

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+from warnings import warn
 
 from ...errors import ModelProtocolError, ModelRequestError, ModelStreamError
 from ...messages import ChatMessage, ChatResponse, ToolDef
 from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..failures import failure_in_stream, failure_of
-from ..ingest import ingest, used_ids
+from ..ingest import ingest, seen_ids
 from ..schema import FittedTools, fit_all, profile_named
 from ..servers import Server, Wishes, changed, chat_url, is_loopback, server_at
 from ..sse import EventDecoder
@@ -25,6 +26,10 @@ _NO_SETTINGS = ModelSettings()
 _KEPT_TOOL_LISTS = 256
 
 
+class SkippedToolWarning(UserWarning):
+    """A tool can not be offered to this server; the request goes out without it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Offer:
     """A list of tools as this server is told of it."""
@@ -33,8 +38,6 @@ class _Offer:
     fitted: FittedTools
     encoder: Encoder
     field: bytes
-    names: Mapping[str, str]
-    known: Mapping[str, str]
 
 
 class OpenAIChat(ChatModel):
@@ -74,6 +77,7 @@ class OpenAIChat(ChatModel):
     ) -> None:
         self.model = model
         self.url = chat_url(base_url)
+        self._base_url = base_url
         self.server = server or server_at(base_url)
         self.wishes: Wishes = changed(self.server.wishes, wishes)
         self.settings = settings or _NO_SETTINGS
@@ -137,7 +141,7 @@ class OpenAIChat(ChatModel):
                 # a server that does not stream replies with the whole
                 response = self._response(self._parsed(await reply.read()), messages, offer)
             else:
-                assembler = Assembler(offer.known)
+                assembler = Assembler(offer.fitted.own_names)
                 async for delta in self._deltas(reply, assembler):
                     yield delta
                 response = self._response(assembler.body(), messages, offer)
@@ -204,6 +208,8 @@ class OpenAIChat(ChatModel):
 
     def _fit(self, tools: tuple[ToolDef, ...]) -> _Offer:
         fitted = fit_all(tools, profile_named(self.wishes.schemas))
+        for warning in fitted.warnings:
+            warn(warning, SkippedToolWarning, stacklevel=5)
         names = fitted.aliases
         others = tuple(sorted((name, alias) for name, alias in names.items() if name != alias))
         encoder = self._encoders.get(others)
@@ -218,7 +224,7 @@ class OpenAIChat(ChatModel):
                 function["strict"] = True
             listed.append({"type": "function", "function": function})
         field = b',"tools":' + to_bytes(listed) if listed else b""
-        return _Offer(tools, fitted, encoder, field, names, {alias: name for name, alias in names.items()})
+        return _Offer(tools, fitted, encoder, field)
 
     def _request(
         self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings | None, *, stream: bool
@@ -227,7 +233,7 @@ class OpenAIChat(ChatModel):
         chosen = settings or self.settings
         if chosen is not _NO_SETTINGS:
             try:
-                fields = settings_fields(chosen, self.wishes, offer.names, tools=bool(offer.field))
+                fields = settings_fields(chosen, self.wishes, offer.fitted.aliases, tools=bool(offer.field))
             except ValueError as exc:
                 raise ModelRequestError(str(exc)) from None
             if fields:
@@ -253,7 +259,23 @@ class OpenAIChat(ChatModel):
     def _response(self, body: Any, messages: tuple[ChatMessage, ...], offer: _Offer) -> ChatResponse:
         response = read_body(body, self._where, self._origin, self.wishes.echo)
         response = offer.fitted.unalias(response)
-        return ingest(response, offer.tools, used_ids(messages), strict=self.strict)
+        return ingest(response, offer.tools, seen_ids(messages), strict=self.strict)
+
+    async def models(self) -> tuple[str, ...]:
+        """Return the names of the models that the server says it has.
+
+        Raises:
+            ModelError: The server is not reachable, refuses the key, or does not list its models.
+        """
+        request = HttpRequest("GET", chat_url(self._base_url, "/models"), self._headers)
+        async with self._sender().send(request, self._timeouts) as reply:
+            data = await reply.read()
+        if reply.status != 200:
+            raise failure_of(reply.status, reply.headers, data, self._where, self._key)
+        body = self._parsed(data)
+        listed = body.get("data", body.get("models")) if isinstance(body, dict) else body
+        names = [item.get("id") or item.get("name") for item in listed or () if isinstance(item, dict)]
+        return tuple(name for name in names if isinstance(name, str))
 
     async def aclose(self) -> None:
         """Nothing is closed: the transport belongs to who gave it, or is shared."""

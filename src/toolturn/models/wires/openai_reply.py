@@ -29,9 +29,10 @@ def read_body(body: Any, server: str, origin: str, echo: Collection[str]) -> Cha
         ModelProtocolError: It is no reply of a model.
     """
     choices = body.get("choices") if isinstance(body, dict) else None
-    choice: Any = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
+    first = choices[0] if isinstance(choices, list) and choices else None
+    choice: dict[str, Any] = first if isinstance(first, dict) else {}
+    message = choice.get("message")
+    if not isinstance(message, dict):
         raise ModelProtocolError(f"{server} replied with no choice; it does not speak OpenAI's chat completions")
     reason = choice.get("finish_reason") or choice.get("stop_reason")
     content = message.get("content")
@@ -66,9 +67,7 @@ def _calls(message: Mapping[str, Any]) -> Any:
 def _call(item: Any) -> Any:
     if not isinstance(item, dict):
         return item
-    function = item.get("function")
-    if not isinstance(function, dict):
-        function = item.get("custom") if isinstance(item.get("custom"), dict) else item
+    function = next((item[key] for key in ("function", "custom") if isinstance(item.get(key), dict)), item)
     arguments: Any = function.get("arguments", function.get("input"))
     call_id: Any = item.get("id")
     name: Any = function.get("name")

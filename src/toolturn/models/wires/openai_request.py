@@ -30,7 +30,7 @@ _MAX_SHOWN = 2000
 EMPTY_RESULT = "(no output)"
 """What stands in for the text of a result that has none: some servers refuse it empty."""
 
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False, allow_nan=False).encode
 
 
 def to_bytes(value: Any) -> bytes:
@@ -149,7 +149,10 @@ class Encoder:
                 made["content"] = None
             elif not text and wishes.beside_calls == "omit":
                 del made["content"]
-            made["tool_calls"] = [self._call(call, of_calls.get(call.id)) for call in calls]
+            made["tool_calls"] = [
+                self._call(call, of_calls.get(call.id) if of_calls and isinstance(call.id, str) else None)
+                for call in calls
+            ]
         return made
 
     def _call(self, call: ToolCall, more: Mapping[str, Any] | None) -> dict[str, Any]:

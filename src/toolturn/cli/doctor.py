@@ -1,0 +1,137 @@
+"""``toolturn doctor``: what is installed, which keys and servers are there, and why a model can not be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+# extra: a module that only it brings, what it is for
+_EXTRAS = {
+    "http": ("httptools", "models behind HTTP"),
+    "local": ("xllamacpp", "the embedded model"),
+    "schema": ("jsonschema_rs", "tools from a JSON Schema"),
+    "toolboxes": ("simpleeval", "the built-in tools"),
+}
+_SECONDS = 3.0
+
+
+@click.command()
+@click.argument("model", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def doctor(model: str | None, as_json: bool) -> None:
+    """Tell which extras, keys and servers are there; with MODEL, whether that model can be reached and why not.
+
+    Keys themselves are never shown. Exit codes: 0 all is well, 1 MODEL can not be reached.
+    """
+    found = asyncio.run(_reached(model)) if model else asyncio.run(_all())
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        _show(found)
+    sys.exit(0 if found.get("ok", True) else 1)
+
+
+async def _all() -> dict[str, Any]:
+    from toolturn import __version__
+    from toolturn.models.servers import SERVERS
+
+    keys = {
+        server.name: next((name for name in server.keys if os.environ.get(name, "").strip()), None)
+        for server in SERVERS
+        if server.keys
+    }
+    extras = {name: find_spec(module) is not None for name, (module, _) in _EXTRAS.items()}
+    local = [server for server in SERVERS if server.local] if extras["http"] else []
+    answers = await asyncio.gather(*(_models_of(server.name) for server in local))
+    return {
+        "toolturn": __version__,
+        "python": platform.python_version(),
+        "extras": extras,
+        "weights": _weights(),
+        "keys": keys,
+        "servers": {server.name: answer for server, answer in zip(local, answers, strict=True)},
+    }
+
+
+def _weights() -> dict[str, Any]:
+    from toolturn.local import WeightsError
+    from toolturn.local.weights import find
+
+    try:
+        return {"path": str(find(None)), "problem": None}
+    except WeightsError as exc:
+        return {"path": None, "problem": str(exc)}
+
+
+async def _models_of(name: str) -> dict[str, Any]:
+    """What a server on this machine says of itself."""
+    from toolturn.errors import ModelError
+    from toolturn.models.named import base_url_of
+    from toolturn.models.servers import server_named
+    from toolturn.models.transport import Timeouts
+    from toolturn.models.wires.openai_chat import OpenAIChat
+
+    server = server_named(name)
+    assert server is not None
+    address = base_url_of(server, os.environ)
+    try:
+        chat = OpenAIChat("", base_url=address, timeouts=Timeouts(_SECONDS, _SECONDS, _SECONDS))
+        return {"address": address, "models": list(await chat.models()), "problem": None}
+    except (ModelError, ValueError) as exc:
+        return {"address": address, "models": None, "problem": str(exc)}
+
+
+async def _reached(name: str) -> dict[str, Any]:
+    """Whether a model replies, or the first thing that stands in the way."""
+    from toolturn import ChatMessage
+    from toolturn.errors import ModelError
+    from toolturn.model import ModelSettings
+    from toolturn.models.named import model_named, where
+
+    from .choose import model_named as any_model
+
+    try:
+        place = where(name, os.environ)
+        model = any_model(name) if place is None else model_named(name, attempts=1)
+        settings = ModelSettings(max_tokens=16)
+        await model.complete((ChatMessage("user", "Say hello."),), settings=settings)
+    except (ModelError, ImportError) as exc:
+        found = {"model": name, "ok": False, "problem": str(exc)}
+    except click.ClickException as exc:
+        found = {"model": name, "ok": False, "problem": exc.message}
+    else:
+        found = {"model": name, "ok": True, "problem": None}
+    return found
+
+
+def _show(found: dict[str, Any]) -> None:
+    if "model" in found:
+        click.echo(f"{found['model']}: {'it replies' if found['ok'] else found['problem']}")
+        return
+    click.echo(f"toolturn {found['toolturn']}, Python {found['python']}")
+    click.echo("Extras")
+    for name, there in found["extras"].items():
+        state = "installed" if there else f"missing: pip install 'toolturn[{name}]'"
+        click.echo(f"  {name:<11} {_EXTRAS[name][1]}: {state}")
+    weights = found["weights"]
+    click.echo(f"Embedded model\n  {weights['path'] or weights['problem']}")
+    click.echo("Keys")
+    for name, variable in found["keys"].items():
+        if variable:
+            click.echo(f"  {name:<17} {variable}")
+    missing = [name for name, variable in found["keys"].items() if not variable]
+    if missing:
+        click.echo(click.wrap_text(f"none for {', '.join(missing)}", 100, "  ", "  "))
+    if found["servers"]:
+        click.echo("Servers on this machine")
+    for name, answer in found["servers"].items():
+        models = answer["models"]
+        shown = answer["problem"] if models is None else f"{len(models)} models: {', '.join(models[:8])}"
+        click.echo(f"  {name:<11} {answer['address']}: {shown}")
