@@ -352,8 +352,8 @@ def _copies(text: str, notes: list[str]) -> Any:
         InvalidToolArguments: It is several objects that differ.
     """
     text = text.strip()
-    first, end = _object_at(text, 0)
-    if first is None:
+    first, end = read_json_at(text, 0)
+    if type(first) is not dict:
         return _NOTHING
     piece, same = text[:end], None
     copies = 1
@@ -365,8 +365,8 @@ def _copies(text: str, notes: list[str]) -> Any:
         if text.startswith(piece, end):
             end += len(piece)
             continue
-        other, end = _object_at(text, end)
-        if other is None:
+        other, end = read_json_at(text, end)
+        if type(other) is not dict:
             return _NOTHING
         # not ==, for which 1, 1.0 and true are the same
         same = same or json.dumps(first, sort_keys=True)
@@ -376,16 +376,22 @@ def _copies(text: str, notes: list[str]) -> Any:
     return first
 
 
-def _object_at(text: str, place: int) -> tuple[dict[str, Any] | None, int]:
-    if not text.startswith("{", place):
+def read_json_at(text: str, place: int) -> tuple[Any, int]:
+    """Return the JSON object or array that begins at a place in a text, and where it ends.
+
+    Args:
+        text: The text.
+        place: Where the bracket stands.
+
+    Returns:
+        None and the place itself where nothing can be read there.
+    """
+    if not text.startswith(("{", "["), place):
         return None, place
     try:
-        found, end = _tolerant.raw_decode(text, place)
-    except InvalidToolArguments:
-        raise
+        return _tolerant.raw_decode(text, place)
     except (ValueError, RecursionError):
         return None, place
-    return found, end
 
 
 def _with_whole_characters(value: Any) -> Any:
@@ -399,14 +405,29 @@ def _with_whole_characters(value: Any) -> Any:
 
 def _replaced(value: Any) -> Any:
     if isinstance(value, str):
-        # two halves that stand side by side are a character
-        whole = value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-        return _halves.sub(lambda found: "\ufffd" * len(found[0]), whole)
+        return whole_characters(value)
     if isinstance(value, dict):
         return _object([(_replaced(key), _replaced(item)) for key, item in value.items()])
     if isinstance(value, list):
         return [_replaced(item) for item in value]
     return value
+
+
+def whole_characters(text: str) -> str:
+    """Return the text with U+FFFD for each half of a surrogate pair, which no encoder takes.
+
+    Args:
+        text: Any text; the same object is returned where there is none in it.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # two halves that stand side by side are a character
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        return _halves.sub(lambda found: "\ufffd" * len(found[0]), whole)
+    return text
 
 
 # --- what a validator found ------------------------------------------------------------------
