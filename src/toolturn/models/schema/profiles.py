@@ -34,7 +34,7 @@ class Profile:
         property_names: What a property's name must match; empty for anything.
         max_name: Characters of a tool's name.
         max_description: Characters of a tool's description; the rest goes into that of the parameters; 0 for any.
-        max_depth: Objects and arrays inside each other.
+        max_depth: Objects and arrays inside each other, the outermost one counted; at least 2.
         max_nodes: Schemas in one tool, once references are inlined.
         max_properties: Properties in one tool.
         max_enum_values: Values of all enumerations of one tool.

@@ -9,6 +9,7 @@ from .changes import ROOT, Change, inside
 from .source import same, type_of
 
 _MAX_DEPTH = 200
+_MAX_STEPS = 50_000
 
 
 def restore(arguments: dict[str, Any], parameters: Mapping[str, Any], changes: Mapping[str, Change]) -> dict[str, Any]:
@@ -21,14 +22,23 @@ def restore(arguments: dict[str, Any], parameters: Mapping[str, Any], changes: M
     """
     if not changes:
         return arguments
-    restored = _Restoring(parameters, changes).value(arguments, parameters, "", 0)
+    try:
+        restored = _Restoring(parameters, changes).value(arguments, parameters, "", 0)
+    except _TooMuch:
+        # alternatives within alternatives; the tool's own schema will say what it thinks of it
+        return arguments
     return restored if isinstance(restored, dict) else arguments
+
+
+class _TooMuch(Exception):
+    """More steps than any sensible arguments need."""
 
 
 class _Restoring:
     def __init__(self, root: Mapping[str, Any], changes: Mapping[str, Change]) -> None:
         self._root = root
         self._changes = changes
+        self._steps = _MAX_STEPS
 
     def value(self, value: Any, schema: Any, pointer: str, depth: int) -> Any:
         if depth > _MAX_DEPTH or not isinstance(schema, Mapping) or not isinstance(value, (dict, list)):
@@ -78,6 +88,9 @@ class _Restoring:
 
     def _fits(self, value: Any, schema: Mapping[str, Any], depth: int) -> bool:
         """Whether a value is meant by a branch: its type, its keys, and the tags by which branches differ."""
+        self._steps -= 1
+        if self._steps < 0:
+            raise _TooMuch
         if depth > _MAX_DEPTH:
             return False
         if "$ref" in schema:

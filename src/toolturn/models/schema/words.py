@@ -78,7 +78,11 @@ def brief(schema: Any) -> str:
             return _short(" or ".join(dict.fromkeys(brief(part) for part in schema[keyword][:8])))
     kind = schema.get("type")
     kinds = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
-    words = " or ".join(str(item) for item in kinds) or "anything"
+    properties = schema.get("properties")
+    names = ", ".join(list(properties)[:12]) if isinstance(properties, dict) else ""
+    words = " or ".join(str(item) for item in kinds) or ("object" if names else "anything")
+    if names and "object" in words:
+        words += f" with {names}"
     for keyword in ("pattern", "format"):
         if isinstance(schema.get(keyword), str):
             words += f", {said(keyword, schema[keyword])}"

@@ -50,6 +50,10 @@ class Written:
     changes: dict[str, Change]
 
 
+class _TooDeep(Exception):
+    """Raised where an object or array may not be, for the one around it."""
+
+
 class Writer:
     """Writes the schema of one tool.
 
@@ -153,7 +157,7 @@ class Writer:
         reading = self._reader.read(schema, trail, place)
         if not reading.alternatives:
             self._drop(place)
-            return self._noted(self._any(place), reading, ["no value is allowed here"])
+            return self._noted(self._any(place, depth), reading, ["no value is allowed here"])
         if len(reading.alternatives) == 1:
             single = reading.alternatives[0]
             node, words = self._alternative(single, place, depth)
@@ -219,7 +223,7 @@ class Writer:
             values = [value for value in values if not types or is_of(value, types)]
             types = list(dict.fromkeys(type_of(value) for value in values)) if values else types
         if not types:
-            return self._any(place), words
+            return self._any(place, depth), words
         kinds = [kind for kind in types if kind != "null" and not (kind == "integer" and "number" in types)]
         if not kinds:
             return self._null(place), words
@@ -242,13 +246,10 @@ class Writer:
                 # constants with a shape are said in words; what they must be is enforced locally
                 self._drop(step(place, "enum"))
                 free = Alternative({"type": [kind]}, item.trail)
-                made = self._object(free, place, depth) if kind == "object" else self._array(free, place, depth)
-                return made[0], [said("enum", values)]
+                return self._shaped(kind, free, place, depth)[0], [said("enum", values)]
             return self._enumerated(kind, values, place)
-        if kind == "object":
-            return self._object(item, place, depth)
-        if kind == "array":
-            return self._array(item, place, depth)
+        if kind in ("object", "array"):
+            return self._shaped(kind, item, place, depth)
         words: list[str] = []
         node: Json = {"type": kind}
         self._constrain(node, item.keywords, kind, place, words)
@@ -301,10 +302,6 @@ class Writer:
         items = keywords.get("items")
         first = keywords.get("prefixItems", [])
         inside = step(place, "items")
-        if depth > profile.max_depth:
-            self._too_deep(place, words, [brief(items)] if items else [])
-            node["items"] = self._any(inside)
-            return node, words
         if first and profile.tuples:
             node["prefixItems"] = [
                 self._node(member, item.trail, f"{place}/prefixItems/{number}", depth + 1)
@@ -338,9 +335,6 @@ class Writer:
         node: Json = {"type": "object"}
         if profile.properties_always:
             node["properties"] = {}
-        if depth > profile.max_depth:
-            self._too_deep(place, words, [f"{name} ({brief(value)})" for name, value in list(properties.items())[:20]])
-            return node, words
         self._constrain(node, keywords, "object", place, words)
         if profile.closed and (extra not in (None, False) or not (root or "properties" in keywords or extra is False)):
             raise NotExpressible(place, "an object of any keys")
@@ -396,21 +390,34 @@ class Writer:
         if names or optional:
             node[CHANGE] = Change(names, frozenset(optional))
 
-    def _too_deep(self, place: str, words: list[str], parts: list[str]) -> None:
+    def _shaped(self, kind: str, item: Alternative, place: str, depth: int) -> tuple[Json, list[str]]:
+        """An object or array; one whose content would be too deep takes anything."""
+        if depth > self._profile.max_depth:
+            raise _TooDeep
+        try:
+            return self._object(item, place, depth) if kind == "object" else self._array(item, place, depth)
+        except _TooDeep:
+            pass
         if self._profile.closed:
-            raise NotExpressible(place, f"more than {self._profile.max_depth} levels")
+            raise NotExpressible(place, f"more than {self._profile.max_depth} levels") from None
         self._drop(place)
-        if parts:
-            words.append("holds " + ", ".join(parts))
+        if kind == "array":
+            items = item.keywords.get("items")
+            return {"type": "array", "items": self._any(place, depth + 1)}, [f"of {brief(items)}"] if items else []
+        properties = list(item.keywords.get("properties", {}).items())
+        listed = ", ".join(f"{name} ({brief(value)})" for name, value in properties[:20])
+        node: Json = {"type": "object", "properties": {}} if self._profile.properties_always else {"type": "object"}
+        return node, [f"holds {listed}"] if listed else []
 
-    def _any(self, place: str) -> Json:
+    def _any(self, place: str, depth: int) -> Json:
         if self._profile.any_value == "refused":
             raise NotExpressible(place, "a value of any type")
         if self._profile.any_value == "open":
             return {}
         self._drop(place)
-        branches: list[Json] = [{"type": kind} for kind in ("string", "number", "boolean", "object")]
-        branches.append({"type": "array", "items": {"type": "string"}})
+        branches: list[Json] = [{"type": kind} for kind in ("string", "number", "boolean")]
+        if depth <= self._profile.max_depth:
+            branches += [{"type": "object"}, {"type": "array", "items": {"type": "string"}}]
         return with_null({"anyOf": branches}, self._profile.nulls)
 
     def _null(self, place: str) -> Json:
