@@ -70,7 +70,7 @@ $(VENV)/.nightly: $(VENV)/.dev
 nightly: $(VENV)/.nightly
 	@failed=0; \
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q tests/core tests/running tests/dialects || failed=1; \
-	$(BIN)/mutmut run; $(BIN)/mutmut results || failed=1; \
+	$(BIN)/python -m tests.core.mutation || failed=1; \
 	$(BIN)/python benchmarks/questions.py --set all --check || failed=1; \
 	$(BIN)/python benchmarks/run.py --check || failed=1; \
 	exit $$failed

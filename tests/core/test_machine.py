@@ -50,7 +50,7 @@ def test_a_new_turn_waits_for_nothing_and_has_no_exit() -> None:
 def test_a_new_turn_has_no_tools_and_the_policies_of_a_turn_that_is_told_nothing() -> None:
     turn = Turn()
     assert (turn.definitions, turn.traits, turn.limits) == ((), {}, Limits())
-    assert (turn.on_limit, turn.tool_errors) == ("raise", "raise")
+    assert (turn.on_limit, turn.tool_errors, turn.nudges) == ("raise", "raise", 0)
 
 
 def test_a_turn_begins_once() -> None:
@@ -498,6 +498,11 @@ def test_turns_are_equal_when_their_states_are() -> None:
     assert begun() == begun()
     assert begun() != reply(begun(), says("Hi."))
     assert begun() != "a turn"
+
+
+def test_an_answer_and_an_error_name_their_turn() -> None:
+    assert result_of(reply(begun(), says("Hi."))).turn_id == "turn"
+    assert error_of(reply(begun(), says("cut", "length"))).turn_id == "turn"
 
 
 def test_an_exit_is_made_anew_of_the_json_of_its_turn() -> None:

@@ -79,6 +79,7 @@ def test_the_model_is_told_what_was_wrong_once_and_not_again_later() -> None:
     first, second = seen
     assert first.messages == (USER,)
     assert second.messages[:1] == (USER,)
+    assert second.messages[1].role == "user"
     assert "announced a tool call" in str(second.messages[1].content)
     assert second.id == "m2"
 
