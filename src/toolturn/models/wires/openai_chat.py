@@ -14,6 +14,7 @@ from ...messages import ChatMessage, ChatResponse, ToolDef
 from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..failures import failure_in_stream, failure_of
 from ..ingest import ingest, seen_ids
+from ..ingest.streamed import ShownText
 from ..schema import FittedTools, fit_all, profile_named
 from ..servers import Server, Wishes, changed, chat_url, is_loopback, server_at
 from ..sse import EventDecoder
@@ -142,9 +143,16 @@ class OpenAIChat(ChatModel):
                 response = self._response(self._parsed(await reply.read()), messages, offer)
             else:
                 assembler = Assembler(offer.fitted.own_names)
+                shown = ShownText(tools=bool(offer.field))
                 async for delta in self._deltas(reply, assembler):
-                    yield delta
+                    if delta.kind == "reasoning":
+                        yield delta
+                    else:
+                        for part in shown.feed(delta.text):
+                            yield part
                 response = self._response(assembler.body(), messages, offer)
+                for part in shown.rest(response.content):
+                    yield part
         yield response
 
     async def _deltas(self, reply: HttpReply, assembler: Assembler) -> AsyncIterator[Delta]:
