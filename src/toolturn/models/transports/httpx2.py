@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _IDLE_SECONDS = 55.0
 _IDLE_CONNECTIONS = 100
+_OWN_HEADERS = {"accept-encoding": "identity", "user-agent": "toolturn"}
 
 
 class Httpx2Transport:
@@ -93,6 +94,7 @@ class _Exchange:
         self._request = request
         self._timeouts = timeouts
         self._response: httpx2.Response | None = None
+        self._socket: Any = None
         self.status = 0
         self.headers: Mapping[str, str] = {}
 
@@ -110,9 +112,9 @@ class _Exchange:
             outgoing = client.build_request(
                 request.method,
                 request.url,
-                headers={"accept-encoding": "identity", "user-agent": "toolturn", **request.headers},
+                headers=_latin(_OWN_HEADERS | {name.lower(): value for name, value in request.headers.items()}),
                 content=request.body or None,
-                extensions={"timeout": self._waits},
+                extensions={"timeout": self._waits, "trace": self._keep_the_socket},
             )
             # one byte of the head now and then would satisfy the library's timeout for ever
             async with asyncio.timeout(bound):
@@ -121,11 +123,17 @@ class _Exchange:
             failure = failures.no_reply_in_time(address, timeouts.first_byte or 0.0)
         except Exception as exc:  # noqa: BLE001 - each is told as one of our own
             failure = self._told(exc, proxy)
+        except asyncio.CancelledError:
+            # the library forgets the socket of a handshake that is cancelled
+            if self._socket is not None:
+                await self._socket.aclose()
+            raise
         if failure is not None:
             raise failure
         assert self._response is not None
         self.status = self._response.status_code
-        self.headers = dict(self._response.headers.multi_items())
+        raw = self._response.headers.raw
+        self.headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
         self._waits["read"] = None
         try:
             failures.check_head(address, self.status, self.headers, self._transport.max_bytes)
@@ -139,6 +147,10 @@ class _Exchange:
     ) -> None:
         if self._response is not None:
             await self._response.aclose()
+
+    async def _keep_the_socket(self, event: str, info: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            self._socket = info["return_value"]
 
     async def read(self) -> bytes:
         return b"".join([piece async for piece in self.pieces()])
@@ -187,6 +199,11 @@ class _Exchange:
         if proxy is not None and isinstance(exc, (ValueError, ImportError, library.InvalidURL)):
             return ModelUnavailableError(f"the proxy that {proxy.named_by} names is of no kind that can be used")
         raise exc
+
+
+def _latin(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """As bytes, since the library would encode them as ASCII."""
+    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def _of(timeouts: Timeouts) -> tuple[Any, ...]:
