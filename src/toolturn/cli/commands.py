@@ -12,6 +12,8 @@ _COMMANDS = {
     "resume": ("ask", "Continue a turn that failed or was interrupted."),
     "tools": ("tools", "List the built-in toolboxes and their tools."),
     "doctor": ("doctor", "Tell what is there and why a model can not be reached."),
+    "conform": ("conform", "Play faults to libraries, or say what a real server does wrong."),
+    "probe": ("conform", "Say in ten lines what a model can do."),
     "model": ("model", "Pull, list, find and remove the weights of the embedded model."),
 }
 

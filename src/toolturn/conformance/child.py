@@ -92,7 +92,9 @@ class Child:
             if line["event"] == "ran":
                 runs.append(Run(line["name"], line["arguments"]))
             elif line["event"] == "done":
-                return Exit(**{key: value for key, value in line.items() if key != "event"}), runs
+                if line["last"]:
+                    self._end()
+                return Exit(**{key: value for key, value in line.items() if key not in ("event", "last")}), runs
 
     def _died(self) -> Exit:
         self._end()

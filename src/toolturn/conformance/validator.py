@@ -1,8 +1,10 @@
 """What the strictest provider finds wrong with a request for a chat completion: a pure function.
 
-Each check stands for a refusal that a provider, or a server for open weights, is known to make. What only differs in
-taste is not looked at: a ``null`` and an empty text beside calls are both fine, and so is an id that comes again in a
-later batch, since the server itself sent it.
+Each check stands for a refusal that a provider, or a server for open weights, is known to make: for example the names
+of calls in the history (https://github.com/mcp-use/mcp-use/issues/90), or a system message after the conversation has
+begun (https://github.com/QwenLM/Qwen3.8/issues/244, https://github.com/vllm-project/vllm/issues/41114). What only
+differs in taste is not looked at: a ``null`` and an empty text beside calls are both fine, and so is an id that comes
+again in a later batch, since the server itself sent it.
 """
 
 from __future__ import annotations

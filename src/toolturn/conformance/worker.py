@@ -55,7 +55,7 @@ def main(path: str) -> None:
                 outcome = task.failed(exc)
             except BaseException as exc:  # noqa: BLE001 - such as the exit of a tool
                 outcome, fatal = task.failed(exc), True
-            tell(event="done", **_told(outcome, getattr(adapter, "TYPED", ())))
+            tell(event="done", last=fatal, **_told(outcome, getattr(adapter, "TYPED", ())))
             if fatal:
                 os._exit(0)  # the loop may be in any state
 
