@@ -319,7 +319,7 @@ def _from_literal(text: str) -> str | None:
         return None
     pieces: list[str] = []
     tuples: list[bool | None] = []  # for each open bracket: whether a comma has made a tuple of it; None: no round one
-    place, length = 0, len(text)
+    place, length, previous = 0, len(text), ""
     while place < length:
         found = _literal.match(text, place)
         if found is None:
@@ -336,12 +336,13 @@ def _from_literal(text: str) -> str | None:
         elif token in ")]}":
             made = tuples.pop() if tuples else None
             if token == ")":
-                if not made:  # brackets around a value alone
+                if not made and previous != "(":  # brackets around a value alone
                     return None
                 token = "]"
         elif token == "," and tuples and tuples[-1] is False:
             tuples[-1] = True
         pieces.append(token)
+        previous = found[0] if found[0].strip() else previous
     return _without_commas("".join(pieces))
 
 
