@@ -69,7 +69,7 @@ def objects(draw: st.DrawFn, inner: st.SearchStrategy[Json], *, closed: bool | N
     return schema
 
 
-def _wider(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+def _wider(inner: st.SearchStrategy[Json], closed: bool | None) -> st.SearchStrategy[Json]:
     described = st.builds(lambda schema: {**schema, "description": "D", "title": "T"}, inner)
     arrays = st.builds(lambda item, more: {"type": "array", "items": item, **more}, inner, _sizes())
     tuples = st.builds(
@@ -90,7 +90,7 @@ def _wider(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
     both = st.builds(
         lambda one, other: {"allOf": [one, other]}, objects(inner, closed=False), objects(inner, closed=False)
     )
-    return st.one_of(objects(inner), arrays, tuples, maps, unions, both, described)
+    return st.one_of(objects(inner, closed=closed), arrays, tuples, maps, unions, both, described)
 
 
 def _sizes() -> st.SearchStrategy[Json]:
@@ -98,12 +98,12 @@ def _sizes() -> st.SearchStrategy[Json]:
 
 
 @st.composite
-def tool_schemas(draw: st.DrawFn) -> Json:
+def tool_schemas(draw: st.DrawFn, *, closed: bool | None = None) -> Json:
     """The schema of a tool such as people write, with definitions that may refer to each other and themselves."""
     count = draw(st.integers(0, 2))
     references = tuple(f"#/$defs/D{number}" for number in range(count))
-    inner = st.recursive(leaves(references), _wider, max_leaves=6)
-    schema = draw(objects(inner))
+    inner = st.recursive(leaves(references), lambda parts: _wider(parts, closed), max_leaves=6)
+    schema = draw(objects(inner, closed=closed))
     if count:
         schema["$defs"] = {f"D{number}": draw(inner) for number in range(count)}
     return schema
@@ -147,8 +147,8 @@ def values(draw: st.DrawFn, schema: Any, root: Json, depth: int = 0) -> Any:
         items = schema.get("items", not first)
         if items is not False and len(made_items) < schema.get("maxItems", 3):
             most = min(schema.get("maxItems", 3), 3) - len(made_items)
-            for _ in range(draw(st.integers(min(schema.get("minItems", 0), most), max(most, 0)))):
-                made_items.append(draw(values(items, root, depth + 1)))
+            count = draw(st.integers(max(min(schema.get("minItems", 0), most), 0), max(most, 0)))
+            made_items += [draw(values(items, root, depth + 1)) for _ in range(count)]
         return made_items
     result: Json = {}
     required = schema.get("required", ())

@@ -45,10 +45,12 @@ def test_junk_is_taken_or_named_and_never_touched(name: str, schema: Any) -> Non
     try:
         tool = fit(tool_of(schema), profile_named(name))
     except UnusableTool as exc:
-        assert "'tool'" in str(exc)
+        told = str(exc)
     else:
+        told = "tool 'tool'"
         assert FAULTS[name](tool) == []
         json.dumps(tool.parameters, allow_nan=False).encode()
+    assert told.startswith("tool 'tool'")
     assert json.dumps(schema) == json.dumps(before)
 
 
@@ -68,10 +70,12 @@ def test_arguments_of_the_own_schema_are_taken_by_the_fitted_one(
 
 @profiles
 @SLOW
-@given(schema=tool_schemas(), data=st.data())
+@given(data=st.data())
 def test_where_nothing_was_dropped_what_a_model_may_write_satisfies_the_own_schema(
-    name: str, schema: dict[str, Any], data: st.DataObject
+    name: str, data: st.DataObject
 ) -> None:
+    # Gemini can not be told that an object is closed, which is a loss
+    schema = data.draw(tool_schemas(closed=False if name == "gemini" else None))
     tool = fit(tool_of(schema), profile_named(name))
     assume(not tool.dropped and tool.parameters is not None)
     assert tool.parameters is not None

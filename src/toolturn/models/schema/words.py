@@ -49,6 +49,8 @@ def said(keyword: str, value: Any) -> str:
     if keyword == "dependentRequired" and isinstance(value, dict):
         pairs = ((key, names) for key, names in value.items() if isinstance(names, list) and names)
         return _short("; ".join(f"{key} only together with {', '.join(map(str, names))}" for key, names in pairs))
+    if keyword in ("minLength", "minItems", "minProperties") and value == 1:
+        return "not empty"
     text = _SAID.get(keyword)
     if text is None:
         return "further conditions apply"
