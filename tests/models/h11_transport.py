@@ -35,11 +35,12 @@ class H11Transport:
         try:
             headers = {"host": address.place, "accept-encoding": "identity", **request.headers}
             headers["content-length"] = str(len(request.body))
+            latin = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
             line.send(
                 h11.Request(
                     method=request.method,
                     target=address.target,
-                    headers=[(name, value.encode("latin-1")) for name, value in headers.items()],
+                    headers=latin,
                 )
             )
             line.send(h11.Data(data=request.body))

@@ -73,6 +73,9 @@ class Peer:
                     pass
         self._server.left.set()
 
+    def tell_that_it_left(self) -> None:
+        self._server.count_of_left.release()
+
     def reset(self) -> None:
         """Break the connection off, not politely."""
         self.writer.transport.abort()
@@ -91,6 +94,7 @@ class RawServer:
     requests: list[Received] = field(default_factory=list)
     told: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
+    count_of_left: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     failures: list[BaseException] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -107,6 +111,10 @@ class RawServer:
         """Wait until a script saw its client leave."""
         async with asyncio.timeout(SECONDS):
             await self.left.wait()
+
+    def wait_until_one_left(self) -> None:
+        """Wait, in another thread, until one more client has left."""
+        assert self.count_of_left.acquire(timeout=SECONDS)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -157,13 +165,13 @@ def serving_in_a_thread(script: Script) -> Iterator[RawServer]:
     """Run a server beside tests that have no event loop, or several."""
     ready: list[RawServer] = []
     started = threading.Event()
-    ends: list[Callable[[], None]] = []
+    ends: list[Callable[[], object]] = []
 
     async def main() -> None:
         end = asyncio.Event()
         async with serving(script) as raw:
             loop = asyncio.get_running_loop()
-            ends.append(lambda: loop.call_soon_threadsafe(end.set) and None)
+            ends.append(lambda: loop.call_soon_threadsafe(end.set))
             ready.append(raw)
             started.set()
             await end.wait()

@@ -23,7 +23,7 @@ from .h11_transport import H11Transport
 from .raw_server import Peer, run, serving
 from .three_transports import HIDDEN, KEY, QUICK, Make, every_transport, ours, post, whole
 
-FAULTS = {
+FAULTS: dict[str, tuple[bytes, type[ModelError] | tuple[type[ModelError], ...], str]] = {
     "silent": (b"", ModelStreamError, "closed the connection before it replied"),
     "half a head": (b"HTTP/1.1 200 OK\r\nContent-", (ModelProtocolError, ModelStreamError), "127.0.0.1:"),
     "short of its length": (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nok", ModelStreamError, "broke off"),

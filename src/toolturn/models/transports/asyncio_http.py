@@ -128,8 +128,12 @@ class _Pool:
                 # The loop may not have looked at its sockets for a while (a blocking tool): let it, since a
                 # connection that the server closed meanwhile looks open until then. What is due after the look comes
                 # one round later.
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
+                try:
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+                except BaseException:
+                    connection.abort()
+                    raise
             if not connection.closed:
                 return connection
         return None
@@ -212,19 +216,10 @@ class _Pool:
                 happy_eyeballs_delay=0.25,
             )
             return connection
-        parts = urlsplit(proxy.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ModelUnavailableError(f"the proxy that {proxy.named_by} names is of no kind that can be used")
+        secure, host, port, credentials = _parts_of(proxy)
         transport, _ = await loop.create_connection(
-            lambda: connection,
-            parts.hostname,
-            parts.port or (443 if parts.scheme == "https" else 80),
-            ssl=self._trusted() if parts.scheme == "https" else None,
+            lambda: connection, host, port, ssl=self._trusted() if secure else None
         )
-        credentials = ""
-        if parts.username is not None:
-            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-            credentials = f"proxy-authorization: Basic {base64.b64encode(pair).decode('ascii')}\r\n"
         if trust is None:
             self.proxies[address.secure, address.host, address.port] = credentials
             return connection
@@ -263,6 +258,23 @@ class _Pool:
         if self._trust is None:
             self._trust = trusted_by_the_system()
         return self._trust
+
+
+def _parts_of(proxy: Proxy) -> tuple[bool, str, int, str]:
+    """Take a proxy's address apart: whether by TLS, host, port, and its header."""
+    try:
+        parts = urlsplit(proxy.url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = None, None, None
+    if parts is None or not host or parts.scheme not in ("http", "https"):
+        raise ModelUnavailableError(f"the proxy that {proxy.named_by} names is of no kind that can be used")
+    credentials = ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        credentials = f"proxy-authorization: Basic {base64.b64encode(pair).decode('ascii')}\r\n"
+    secure = parts.scheme == "https"
+    return secure, host, port or (443 if secure else 80), credentials
 
 
 def _head_of(request: HttpRequest, address: Address, proxy: str | None) -> bytes:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import os
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Generic, TypeVar
+from concurrent.futures import Future, wait
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -25,8 +29,9 @@ class PerLoop(Generic[T]):
     def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
         self._make = make
         self._close = close
-        self._values: dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]] = {}
+        self._values: dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None], int]] = {}
         self._lock = threading.Lock()
+        _all.add(self)
 
     def get(self) -> T:
         """Return the value of the running loop."""
@@ -42,7 +47,7 @@ class PerLoop(Generic[T]):
         with self._lock:
             for other in [other for other in self._values if other.is_closed()]:
                 del self._values[other]
-            self._values[loop] = (value, keeper)
+            self._values[loop] = (value, keeper, os.getpid())
         return value
 
     async def _until_the_loop_ends(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
@@ -56,15 +61,40 @@ class PerLoop(Generic[T]):
 
     async def aclose(self) -> None:
         """Close the value of the running loop at once, and those of other loops in their threads."""
-        own = asyncio.get_running_loop()
+        entry = self._values.get(asyncio.get_running_loop())
+        if entry is not None:
+            await entry[1].aclose()
+        self.close_elsewhere()
+
+    def close_elsewhere(self) -> list[Future[None]]:
+        """Have the values of loops that run in other threads closed there; return what tells when that is done."""
+        own = os.getpid()
         with self._lock:
-            loops = list(self._values)
-        for loop in loops:
-            with self._lock:
-                entry = self._values.get(loop)
-            if entry is None:
-                continue
-            if loop is own:
-                await entry[1].aclose()
-            elif loop.is_running():
-                asyncio.run_coroutine_threadsafe(entry[1].aclose(), loop)
+            # what a forked child has of its parent's loops only looks as if it ran
+            entries = [
+                (loop, keeper) for loop, (_, keeper, pid) in self._values.items() if pid == own and loop.is_running()
+            ]
+        under_way = []
+        for loop, keeper in entries:
+            closing = _closed(keeper)
+            try:
+                under_way.append(asyncio.run_coroutine_threadsafe(closing, loop))
+            except RuntimeError:
+                # it ended this moment, and closed what it had
+                closing.close()
+        return under_way
+
+
+async def _closed(keeper: AsyncGenerator[None, None]) -> None:
+    await keeper.aclose()
+
+
+_all: weakref.WeakSet[PerLoop[Any]] = weakref.WeakSet()
+_EXIT_SECONDS = 0.5
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Close what loops in daemon threads have, such as the one of synchronous turns: those loops never end."""
+    waiting = [future for values in list(_all) for future in values.close_elsewhere()]
+    wait(waiting, _EXIT_SECONDS)
