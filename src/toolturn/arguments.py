@@ -186,6 +186,7 @@ _literal = re.compile(
     r"|(?P<word>True|False|None)\b|-?[0-9][0-9.eE+-]*+",
     re.DOTALL,
 )
+_pairs = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _halves = re.compile("[\ud800-\udfff]+")
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 
@@ -257,6 +258,7 @@ def _unwrapped(text: str, notes: list[str]) -> Any:
 
 
 def _read(text: str, notes: list[str], *, fenced: bool = False) -> Any:
+    _refuse_too_much(text)
     found = _decode(text, _decoder)
     if found is not _NOTHING:
         return found
@@ -272,17 +274,22 @@ def _read(text: str, notes: list[str], *, fenced: bool = False) -> Any:
     if without != text and (found := _decode(without, _tolerant)) is not _NOTHING:
         notes.append("a comma before a closing bracket was removed")
         return found
-    if (plain := _from_literal(text)) is not None and (found := _decode(plain, _decoder)) is not _NOTHING:
-        notes.append("a Python literal was read as JSON")
-        return found
+    if (plain := _from_literal(text)) is not None:
+        _refuse_too_much(plain)
+        if (found := _decode(plain, _decoder)) is not _NOTHING:
+            notes.append("a Python literal was read as JSON")
+            return found
     return _copies(text, notes)
 
 
-def _decode(text: str, decoder: json.JSONDecoder) -> Any:
+def _refuse_too_much(text: str) -> None:
     if len(text) > MAX_ARGUMENT_CHARS:
         raise InvalidToolArguments(f"arguments must not be longer than {MAX_ARGUMENT_CHARS:,} characters")
     if text.count("{") + text.count("[") > MAX_DEPTH and _too_deep(text):
         raise InvalidToolArguments(f"arguments must not be nested deeper than {MAX_DEPTH} levels")
+
+
+def _decode(text: str, decoder: json.JSONDecoder) -> Any:
     try:
         return decoder.decode(text)
     except json.JSONDecodeError:
@@ -426,7 +433,7 @@ def whole_characters(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         # two halves that stand side by side are a character
-        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        whole = _pairs.sub(lambda found: found[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
         return _halves.sub(lambda found: "\ufffd" * len(found[0]), whole)
     return text
 
