@@ -43,6 +43,7 @@ class Spec:
     batch: int = 1  # tool calls in one model reply
     tool_sleep: float = 0.0  # seconds each tool call takes
     stream: bool = False  # HTTP only: ask for server-sent events
+    pieces: int = 0  # HTTP only: chunks of a streamed reply, each written by itself; 0 for a few in one write
     sync_tool: bool = False  # register a plain function although async ones are supported
     events: str = ""  # in process only: one of the adapter's EVENTS, "" for nobody listens
 
@@ -62,7 +63,8 @@ class Spec:
         final="final_answer" ends by a call of a tool of that name instead of text; mark="text" is for libraries that
         send calls and results as plain text.
         """
-        return f"/s/n={self.n},batch={self.batch},delay={self.model_delay:g},final={final},mark={mark}"
+        pieces = f",pieces={self.pieces}" if self.pieces else ""
+        return f"/s/n={self.n},batch={self.batch},delay={self.model_delay:g},final={final},mark={mark}{pieces}"
 
 
 class Counters:

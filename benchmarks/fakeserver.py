@@ -34,7 +34,7 @@ MARKS = {"tool": b'"tool_call_id"', "text": b"'id': 'c"}
 def parse_script(path: bytes) -> dict:
     got = _scripts.get(path)
     if got is None:
-        got = {"n": 1, "batch": 1, "delay": 0.0, "final": "text", "mark": "tool"}
+        got = {"n": 1, "batch": 1, "delay": 0.0, "final": "text", "mark": "tool", "pieces": 0}
         parts = path.split(b"/")
         if len(parts) > 2 and parts[1] == b"s":
             for item in parts[2].decode().split(","):
@@ -43,6 +43,7 @@ def parse_script(path: bytes) -> dict:
         got["n"] = int(got["n"])
         got["batch"] = int(got["batch"])
         got["delay"] = float(got["delay"])
+        got["pieces"] = int(got["pieces"])
         got["mark"] = MARKS[got["mark"]]
         _scripts[path] = got
     return got
@@ -89,7 +90,10 @@ def reply_json(sc: dict, k: int) -> bytes:
 
 
 def reply_sse(sc: dict, k: int) -> bytes:
-    """The whole stream in one write: role, one name and two argument pieces per call, finish, usage."""
+    """The whole stream: role, one name and two argument pieces per call, finish, usage.
+
+    With pieces=n it is n chunks, of which the server writes each by itself; thoughts fill up what is missing.
+    """
     calls = calls_for(sc, k)
     chunks: list[dict] = []
 
@@ -105,6 +109,8 @@ def reply_sse(sc: dict, k: int) -> bytes:
         )
 
     add({"role": "assistant", "content": None if calls else ""})
+    for _ in range(sc["pieces"] - (3 + (3 * len(calls) if calls else 2))):
+        add({"reasoning_content": "Let me see. "})
     if calls:
         for b, (i, f, a) in enumerate(calls):
             add({"tool_calls": [{"index": b, "id": i, "type": "function", "function": {"name": f, "arguments": ""}}]})
@@ -125,7 +131,11 @@ def reply_sse(sc: dict, k: int) -> bytes:
         }
     )
     text = "".join("data: " + json.dumps(c) + "\n\n" for c in chunks) + "data: [DONE]\n\n"
-    return http(text.encode(), "text/event-stream")
+    if not sc["pieces"]:
+        return http(text.encode(), "text/event-stream")
+    whole = http(text.encode(), "text/event-stream")
+    events = whole.split(b"\n\n")
+    return [event + b"\n\n" for event in events[:-1]]
 
 
 class Server(asyncio.Protocol):
@@ -178,10 +188,19 @@ class Server(asyncio.Protocol):
         out = _cache.get(key)
         if out is None:
             out = _cache[key] = (reply_sse if sse else reply_json)(sc, k)
-        if sc["delay"]:
+        if type(out) is list:
+            self.write_apart(iter(out))
+        elif sc["delay"]:
             asyncio.get_running_loop().call_later(sc["delay"], self.transport.write, out)
         else:
             self.transport.write(out)
+
+    def write_apart(self, pieces):
+        """Write one piece now and the next when this one is on its way."""
+        piece = next(pieces, None)
+        if piece is not None:
+            self.transport.write(piece)
+            asyncio.get_running_loop().call_soon(self.write_apart, pieces)
 
 
 async def main(port: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 OURS = "toolturn"
 FLOOR = "handwritten_pydantic"
+HTTP_FLOOR = "handwritten_pyreqwest"
 SMALL, LARGE = 20, 10_000
 
 Row = dict[str, Any]
@@ -140,7 +141,15 @@ def figures(samples: Samples, loads: Iterable[str], import_faults: list[str] | N
         loads: Which loads.
         import_faults: What the check of the import found; None where it was not made.
     """
-    makers = {"w1": _w1, "w3": _w3, "w5": _w5, "import": _import, "events": _events}
+    makers = {
+        "w1": _w1,
+        "w3": _w3,
+        "w5": _w5,
+        "import": _import,
+        "events": _events,
+        "w2": _w2,
+        "w3http": _w3http,
+    }
     made = [figure for load in makers if load in loads for figure in makers[load](samples)]
     if import_faults is not None:
         detail = "; ".join(import_faults) or "no HTTP client, no extra, no pydantic model or adapter"
@@ -243,6 +252,44 @@ def _events(samples: Samples) -> Iterable[Figure]:
         per_iteration = [paired(lambda s: s * 1e4, column) for column in (heard, silent)]
         detail = against(*per_iteration, "µs per iteration")
         yield Figure(f"events_{kind}", text, ratio, 1.5, checked=False, detail=detail)
+
+
+def _w2(samples: Samples) -> Iterable[Figure]:
+    def cpu(adapter: str, n: int, size: int, stream: bool = False, pieces: int = 0) -> dict[int, float]:
+        """ms for each request."""
+        seconds = samples.each(adapter, "w2", "cpu", n=n, result_size=size, stream=stream, pieces=pieces)
+        return paired(lambda cpu: cpu * 1e3 / (n + 1), seconds)
+
+    for size, label, target in ((SMALL, "20 B", 1.6), (LARGE, "10 kB", 1.5)):
+        for n in (10, 50, 200):
+            ours, floor = cpu(OURS, n, size), cpu(HTTP_FLOOR, n, size)
+            yield Figure(
+                f"w2_{n}_{size}",
+                f"w2 over HTTP, n={n}, {label}: CPU, times {HTTP_FLOOR}",
+                values(paired(lambda a, b: a / b, ours, floor)),
+                target,
+                detail=against(ours, floor, "ms per request"),
+            )
+    streamed, whole = cpu(OURS, 50, SMALL, True, 20), cpu(OURS, 50, SMALL)
+    yield Figure(
+        "w2_streamed",
+        "w2 over HTTP, n=50, 20 B: replies in 20 chunks, over our own not streaming",
+        values(paired(lambda a, b: a / b, streamed, whole)),
+        2.0,
+        detail=against(streamed, whole, "ms per request"),
+    )
+
+
+def _w3http(samples: Samples) -> Iterable[Figure]:
+    def cpu(adapter: str) -> dict[int, float]:
+        """ms for each turn."""
+        seconds, turns = samples.each(adapter, "w3http", "cpu"), samples.each(adapter, "w3http", "turns")
+        return paired(lambda cpu, turns: cpu * 1e3 / turns, seconds, turns)
+
+    ours, floor = cpu(OURS), cpu(HTTP_FLOOR)
+    ratio = values(paired(lambda a, b: a / b, ours, floor))
+    text = f"200 turns at once over HTTP: CPU, times {HTTP_FLOOR}"
+    yield Figure("w3http_cpu", text, ratio, 2.0, detail=against(ours, floor, "ms per turn"))
 
 
 def values(rounds: dict[int, float]) -> list[float]:

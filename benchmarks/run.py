@@ -40,7 +40,10 @@ LOADS: dict[str, dict[str, Any]] = {
     "events": {"load": "events", "ns": [100], "repeats": 12, "budget_s": 1.0, "cap_s": 10.0},
     "w2": {
         "load": "w2",
-        "specs": [{**size, "stream": stream} for stream in (False, True) for size in SIZES],
+        "specs": [
+            *({**size, "stream": stream} for stream in (False, True) for size in SIZES),
+            {**SIZES[0], "stream": True, "pieces": 20},
+        ],
         "ns": [10, 50, 200],
         "repeats": 3,
         "budget_s": 0.5,

@@ -1,10 +1,10 @@
-"""The package under test: run_tool_loop with a plain callback, and the same turn with somebody who listens."""
+"""The package under test: run_tool_loop with a plain callback, with somebody who listens, and over HTTP."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from common import FINAL, PROMPT, TOOL_DESCRIPTION, TOOL_NAME, Spec, make_tool, script, think
+from common import API_KEY, FINAL, MODEL_NAME, PROMPT, TOOL_DESCRIPTION, TOOL_NAME, Spec, make_tool, script, think
 from pydantic import BaseModel, Field
 
 from toolturn import (
@@ -24,7 +24,7 @@ from toolturn import (
 HERE = True
 DISTS = ["toolturn"]
 IMPORTS = "import toolturn"
-SKIP_LOADS = ["w2", "w3http"]
+STREAMING = True
 EVENTS = ["listener", "streaming", "iterator"]
 
 PIECES = ("Let me ", "look ", "that up.")
@@ -103,4 +103,15 @@ def inprocess(spec: Spec):
 
 
 def http(base_url: str, spec: Spec):
-    raise NotImplementedError("in process only")
+    from toolturn.models.wires.openai_chat import OpenAIChat
+
+    tools = toolset(spec)
+    options = {"limits": Limits(iterations=spec.n + 1, tool_calls=spec.n * spec.batch)}
+    model = OpenAIChat(MODEL_NAME, base_url=base_url + spec.path() + "/v1", api_key=API_KEY)
+    # a turn that somebody listens to is one that streams
+    emit = (lambda event: None) if spec.stream else None
+
+    async def turn():
+        return (await run_tool_loop([ChatMessage("user", PROMPT)], tools, model, emit=emit, **options)).content
+
+    return turn

@@ -56,7 +56,7 @@ class _Encoded:
     """
 
     __slots__ = ("_encoded",)
-    _encoded: tuple[Any, ...]
+    _encoded: Any
 
 
 class _Parsed:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import re
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +25,7 @@ PLAIN = Wishes()
 
 
 def sent(*messages: ChatMessage, wishes: Wishes = PLAIN, aliases: dict[str, str] | None = None) -> list[Any]:
-    return [json.loads(piece) for piece in Encoder(wishes, "https://here", aliases or {}).encode(messages)]
+    return [json.loads(piece) for piece in Encoder(wishes, "https://here", aliases or {}).encode(messages)[0]]
 
 
 def asking(*calls: ToolCall, text: str = "", **more: Any) -> ChatMessage:
@@ -36,9 +38,43 @@ PING = ToolCall("c1", "ping", "{}")
 def test_a_message_is_encoded_once_for_one_server() -> None:
     encoder = Encoder(PLAIN, "https://here", {})
     message = ChatMessage("user", "go")
-    (first,) = encoder.encode([message])
-    (second,) = encoder.encode([message])
+    ((first,), _) = encoder.encode([message])
+    ((second,), _) = encoder.encode([message])
     assert first is second
+
+
+def test_of_a_growing_transcript_only_the_new_messages_are_looked_at() -> None:
+    encoder = Encoder(PLAIN, "https://here", {})
+    messages = [USER]
+    for number in range(5):
+        pieces, ids = encoder.encode(tuple(messages))
+        assert [json.loads(piece) for piece in pieces] == sent(*[replace(message) for message in messages])
+        assert ids == {f"c{n}" for n in range(number)}
+        messages += [asking(ToolCall(f"c{number}", "ping", "{}")), ChatMessage("tool", "ok", None, f"c{number}")]
+    # another branch, another beginning, and the same once more
+    for other in ([*messages[:3], USER], [ChatMessage("user", "no"), *messages[1:]], messages, messages, messages[:3]):
+        pieces, ids = encoder.encode(tuple(other))
+        assert [json.loads(piece) for piece in pieces] == sent(*[replace(message) for message in other])
+        assert ids == {message.tool_call_id for message in other if message.role == "tool"}
+
+
+def test_what_was_encoded_does_not_keep_itself_alive() -> None:
+    class Counted(str):
+        pass
+
+    encoder = Encoder(PLAIN, "https://here", {})
+    text = Counted("go")
+    gone = weakref.ref(text)
+    gc.disable()
+    try:
+        messages = [ChatMessage("user", text), ChatMessage("assistant", "hi")]
+        encoder.encode(tuple(messages))
+        messages.append(ChatMessage("user", "more"))
+        encoder.encode(tuple(messages))
+        del messages, text
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_another_server_encodes_anew() -> None:

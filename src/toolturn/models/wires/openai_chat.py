@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ from ...errors import ModelProtocolError, ModelRequestError, ModelStreamError
 from ...messages import ChatMessage, ChatResponse, ToolDef
 from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..failures import failure_in_stream, failure_of
-from ..ingest import ingest, seen_ids
+from ..ingest import ingest
 from ..ingest.streamed import ShownText
 from ..schema import FittedTools, fit_all, profile_named
 from ..servers import Server, Wishes, changed, chat_url, is_loopback, server_at
@@ -119,12 +119,12 @@ class OpenAIChat(ChatModel):
         settings: ModelSettings | None = None,
     ) -> ChatResponse:
         offer = self._offer(tools)
-        request = self._request(messages, offer, settings, stream=False)
+        request, seen = self._request(messages, offer, settings, stream=False)
         async with self._sender().send(request, self._timeouts) as reply:
             data = await reply.read()
         if reply.status != 200:
             raise failure_of(reply.status, reply.headers, data, self._where, self._key)
-        return self._response(self._parsed(data), messages, offer)
+        return self._response(self._parsed(data), seen, offer)
 
     async def stream(
         self,
@@ -134,13 +134,13 @@ class OpenAIChat(ChatModel):
         settings: ModelSettings | None = None,
     ) -> AsyncIterator[StreamItem]:
         offer = self._offer(tools)
-        request = self._request(messages, offer, settings, stream=True)
+        request, seen = self._request(messages, offer, settings, stream=True)
         async with self._sender().send(request, self._timeouts) as reply:
             if reply.status != 200:
                 raise failure_of(reply.status, reply.headers, await reply.read(), self._where, self._key)
             if reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
                 # a server that does not stream replies with the whole
-                response = self._response(self._parsed(await reply.read()), messages, offer)
+                response = self._response(self._parsed(await reply.read()), seen, offer)
             else:
                 assembler = Assembler(offer.fitted.own_names)
                 shown = ShownText(tools=bool(offer.field))
@@ -150,7 +150,7 @@ class OpenAIChat(ChatModel):
                     else:
                         for part in shown.feed(delta.text):
                             yield part
-                response = self._response(assembler.body(), messages, offer)
+                response = self._response(assembler.body(), seen, offer)
                 for part in shown.rest(response.content):
                     yield part
         yield response
@@ -236,7 +236,7 @@ class OpenAIChat(ChatModel):
 
     def _request(
         self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings | None, *, stream: bool
-    ) -> HttpRequest:
+    ) -> tuple[HttpRequest, Collection[Any]]:
         more = b""
         chosen = settings or self.settings
         if chosen is not _NO_SETTINGS:
@@ -250,8 +250,9 @@ class OpenAIChat(ChatModel):
             more += b',"stream":true'
             if self.wishes.stream_usage:
                 more += b',"stream_options":{"include_usage":true}'
-        body = b"".join((self._opening, b",".join(offer.encoder.encode(messages)), b"]", offer.field, more, b"}"))
-        return HttpRequest("POST", self.url, self._headers, body)
+        pieces, seen = offer.encoder.encode(messages)
+        body = b"".join((self._opening, b",".join(pieces), b"]", offer.field, more, b"}"))
+        return HttpRequest("POST", self.url, self._headers, body), seen
 
     # --- what comes in -----------------------------------------------------------------
 
@@ -264,10 +265,10 @@ class OpenAIChat(ChatModel):
             raise failure_in_stream(body["error"], self._where, "", self._key)
         return body
 
-    def _response(self, body: Any, messages: tuple[ChatMessage, ...], offer: _Offer) -> ChatResponse:
+    def _response(self, body: Any, seen: Collection[Any], offer: _Offer) -> ChatResponse:
         response = read_body(body, self._where, self._origin, self.wishes.echo)
         response = offer.fitted.unalias(response)
-        return ingest(response, offer.tools, seen_ids(messages), strict=self.strict)
+        return ingest(response, offer.tools, seen, strict=self.strict)
 
     async def models(self) -> tuple[str, ...]:
         """Return the names of the models that the server says it has.

@@ -36,6 +36,8 @@ def read_body(body: Any, server: str, origin: str, echo: Collection[str]) -> Cha
         raise ModelProtocolError(f"{server} replied with no choice; it does not speak OpenAI's chat completions")
     reason = choice.get("finish_reason") or choice.get("stop_reason")
     content = message.get("content")
+    if content is None:
+        content = ""
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
         reason = "refusal"

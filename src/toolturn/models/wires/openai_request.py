@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from json.encoder import encode_basestring
 from typing import Any
@@ -74,6 +74,33 @@ def wire_name(name: str) -> str:
     return name if _FIT_NAME.match(name) else _UNFIT.sub("_", name)[:64].strip("_") or "tool"
 
 
+class _Trail:
+    """A transcript that has been encoded, up to the message that keeps it; moved on as the transcript grows.
+
+    The message itself is not among ``before``: it would keep itself alive.
+    """
+
+    __slots__ = ("before", "ids", "pieces", "waiting")
+
+    def __init__(self) -> None:
+        self.before: list[ChatMessage] = []
+        self.pieces: list[bytes] = []
+        self.waiting: list[Any] = []
+        self.ids: set[Any] = set()
+
+
+class _Kept:
+    """What an encoder keeps in a message."""
+
+    __slots__ = ("encoder", "later", "piece", "trail")
+
+    def __init__(self, encoder: Encoder, piece: bytes, later: list[Any]) -> None:
+        self.encoder = encoder
+        self.piece = piece
+        self.later = later
+        self.trail: _Trail | None = None
+
+
 class Encoder:
     """Encodes messages for one kind of server, each once.
 
@@ -90,35 +117,58 @@ class Encoder:
         self._origin = origin
         self._aliases = aliases
 
-    def encode(self, messages: Sequence[ChatMessage]) -> list[bytes]:
-        """Return each message as JSON; images of tool results follow them in a message of the user.
+    def encode(self, messages: Sequence[ChatMessage]) -> tuple[list[bytes], Collection[Any]]:
+        """Return each message as JSON, and the ids of the calls that are answered in them.
+
+        Images of tool results follow the results in a message of the user. Of a transcript that was encoded before
+        only what is new is looked at.
 
         Args:
             messages: A valid transcript.
         """
-        made: list[bytes] = []
-        waiting: list[Any] = []
-        for message in messages:
-            try:
-                kept = message._encoded
-                if kept[0] is not self:
-                    kept = self._keep(message)
-            except AttributeError:
-                kept = self._keep(message)
-            if waiting and message.role != "tool":
-                made.append(self._shown(waiting))
-                waiting = []
-            made.append(kept[1])
-            if kept[2]:
-                waiting += kept[2]
-        if waiting:
-            made.append(self._shown(waiting))
-        return made
+        start, trail = self._known(messages)
+        if trail is None:
+            trail = _Trail()
+        last: _Kept | None = None
+        for place in range(start, len(messages)):
+            message = messages[place]
+            last = self._kept(message)
+            if message.role == "tool":
+                trail.ids.add(message.tool_call_id if isinstance(message.tool_call_id, str) else None)
+            elif trail.waiting:
+                trail.pieces.append(self._shown(trail.waiting))
+                trail.waiting = []
+            trail.pieces.append(last.piece)
+            trail.waiting += last.later
+        if last is not None:
+            trail.before += messages[max(start - 1, 0) : -1]
+            last.trail = trail
+        if trail.waiting:
+            return [*trail.pieces, self._shown(trail.waiting)], trail.ids
+        return trail.pieces, trail.ids
 
-    def _keep(self, message: ChatMessage) -> tuple[Encoder, bytes, list[Any]]:
-        later: list[Any] = []
-        kept = (self, self._one(message, later), later)
-        object.__setattr__(message, "_encoded", kept)
+    def _known(self, messages: Sequence[ChatMessage]) -> tuple[int, _Trail | None]:
+        """How many messages have been encoded in this order before, and what is known of them."""
+        for place in range(len(messages) - 1, -1, -1):
+            message = messages[place]
+            kept: _Kept | None = getattr(message, "_encoded", None)
+            if kept is None or kept.encoder is not self or kept.trail is None:
+                continue
+            trail = kept.trail
+            # the same objects mostly, so that this compares addresses
+            if len(trail.before) == place and trail.before == list(messages[:place]):
+                if place < len(messages) - 1:
+                    kept.trail = None
+                return place + 1, trail
+            return 0, None
+        return 0, None
+
+    def _kept(self, message: ChatMessage) -> _Kept:
+        kept: _Kept | None = getattr(message, "_encoded", None)
+        if kept is None or kept.encoder is not self:
+            later: list[Any] = []
+            kept = _Kept(self, self._one(message, later), later)
+            object.__setattr__(message, "_encoded", kept)
         return kept
 
     def _one(self, message: ChatMessage, later: list[Any]) -> bytes:
