@@ -340,6 +340,42 @@ def test_leaving_a_stream_early_closes_its_connection_and_the_next_request_gets_
     run(main())
 
 
+@ours
+@pytest.mark.parametrize("ends", [True, False])
+def test_leaving_a_stream_at_the_end_of_its_content_keeps_the_connection_if_the_last_chunk_follows(
+    make: Make, ends: bool
+) -> None:
+    async def main() -> None:
+        left = asyncio.Event()
+
+        async def script(peer: Peer) -> None:
+            while await peer.request() is not None:
+                await peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n[DONE]\r\n")
+                await left.wait()
+                left.clear()
+                if ends:
+                    await peer.send(b"0\r\n\r\n")
+                else:
+                    await peer.gone()
+
+        async with serving(script) as server:
+            transport = make()
+            for _ in range(3):
+                async with transport.send(post(server.url), QUICK) as reply:
+                    assert await anext(reply.pieces()) == b"[DONE]"
+                    left.set()
+                if ends:
+                    # one round for the last chunk to arrive
+                    await asyncio.sleep(0.02)
+                else:
+                    await server.client_left()
+                    server.left.clear()
+            assert server.connections == (1 if ends else 3)
+            await transport.aclose()
+
+    run(main())
+
+
 @every_transport
 def test_an_error_of_the_reader_passes_unchanged_and_closes_the_connection(make: Make) -> None:
     async def script(peer: Peer) -> None:

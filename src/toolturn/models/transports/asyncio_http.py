@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import itertools
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -94,14 +95,32 @@ class _Exchange:
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._connection.release():
-            self._pool.give_back(self._key, self._connection)
+        self._pool.end(self._key, self._connection, cleanly=kind is None)
 
     async def read(self) -> bytes:
         return await self._connection.read(self._timeouts.between_bytes)
 
     def pieces(self) -> AsyncIterator[bytes]:
-        return self._connection.pieces(self._timeouts.between_bytes)
+        return _Pieces(self._connection, self._timeouts.between_bytes)
+
+
+class _Pieces:
+    """The body as it arrives; no generator, which the event loop would have to keep account of."""
+
+    __slots__ = ("_connection", "_seconds")
+
+    def __init__(self, connection: Connection, seconds: float | None) -> None:
+        self._connection = connection
+        self._seconds = seconds
+
+    def __aiter__(self) -> _Pieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self._connection.piece(self._seconds)
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
 
 
 _Key = tuple[bool, str, int]
@@ -114,6 +133,7 @@ class _Pool:
         self._loop = asyncio.get_running_loop()
         self._max_bytes = max_bytes
         self._idle: dict[_Key, list[Connection]] = {}
+        self._ending: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._trust: ssl.SSLContext | None = None
         self.proxies: dict[_Key, str | None] = {}
@@ -138,8 +158,18 @@ class _Pool:
                 return connection
         return None
 
-    def give_back(self, key: _Key, connection: Connection) -> None:
-        """Keep a connection for its next request."""
+    def end(self, key: _Key, connection: Connection, *, cleanly: bool) -> None:
+        """End an exchange; its connection is kept if it can be, and closed at once if it did not end cleanly."""
+
+        def ended(connection: Connection, reusable: bool) -> None:
+            self._ending.discard(connection)
+            if reusable:
+                self._keep(key, connection)
+
+        self._ending.add(connection)
+        connection.release(ended, linger=cleanly)
+
+    def _keep(self, key: _Key, connection: Connection) -> None:
         idle = self._idle.setdefault(key, [])
         idle.append(connection)
         connection.idle_since = self._loop.time()
@@ -168,9 +198,8 @@ class _Pool:
         """Close what waits here."""
         if self._sweep is not None:
             self._sweep.cancel()
-        for idle in self._idle.values():
-            for connection in idle:
-                connection.abort()
+        for connection in [*self._ending, *itertools.chain(*self._idle.values())]:
+            connection.abort()
         self._idle.clear()
         # a socket is closed by a callback of the loop
         await asyncio.sleep(0)

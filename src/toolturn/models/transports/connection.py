@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 
 import httptools
 
@@ -13,6 +13,8 @@ from .address import Address
 
 _MAX_HEAD = 256_000
 _PAUSE_ABOVE = 1_000_000
+_LINGER_SECONDS = 0.1
+_LINGER_PIECES = 10
 
 
 class Connection(asyncio.Protocol):
@@ -36,6 +38,8 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[bool] | None = None
         self.idle_since = 0.0
         self.closed = False
+        self._ended: Callable[[Connection, bool], None] | None = None
+        self._lingers: asyncio.TimerHandle | None = None
         self._reset(active=False)
 
     def _reset(self, *, active: bool) -> None:
@@ -107,23 +111,21 @@ class Connection(asyncio.Protocol):
         pieces, self._pieces = self._pieces, []
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def pieces(self, seconds: float | None) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives.
+    async def piece(self, seconds: float | None) -> bytes | None:
+        """Return what of the body has arrived since the last time, as soon as there is some; None at its end.
 
         Args:
-            seconds: How long a gap in it may be.
+            seconds: How long to wait for it.
         """
-        while True:
-            if self._pieces:
-                pieces, self._pieces = self._pieces, []
-                self._resume()
-                yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            elif self._error is not None:
+        while not self._pieces:
+            if self._error is not None:
                 raise self._error
-            elif self._complete:
-                return
-            else:
-                await self._more(seconds)
+            if self._complete:
+                return None
+            await self._more(seconds)
+        pieces, self._pieces = self._pieces, []
+        self._resume()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def _more(self, seconds: float | None) -> None:
         """Wait until something arrived."""
@@ -150,25 +152,43 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
 
-    def release(self) -> bool:
-        """End the exchange and return whether the connection can serve another; it is closed if not."""
+    def release(self, ended: Callable[[Connection, bool], None], *, linger: bool) -> None:
+        """End the exchange; ``ended`` is told, now or soon, whether the connection can serve another.
+
+        Args:
+            ended: Called once.
+            linger: Whether what is missing of the body may still come for a moment: the content of a stream is
+                complete before its last chunk, and often before that has arrived.
+        """
+        self._ended = ended
+        self._resume()
+        if self._complete or not linger or self.closed or self._until_close:
+            self._end()
+        else:
+            self._pieces = []
+            self._lingers = self._loop.call_later(_LINGER_SECONDS, self._end)
+
+    def _end(self) -> None:
+        ended, self._ended = self._ended, None
+        if self._lingers is not None:
+            self._lingers.cancel()
+            self._lingers = None
+        if ended is None:
+            return
         transport = self._transport
         reusable = (
             self._complete
-            and not self.closed
-            and self._error is None
-            and not self._until_close
             and self._keep
+            and not self.closed
+            and not self._until_close
             and transport is not None
             and not transport.is_closing()
             and transport.get_write_buffer_size() == 0
         )
         self._active = False
-        self._pieces = []
-        self._resume()
         if not reusable:
             self.abort()
-        return reusable
+        ended(self, reusable)
 
     def abort(self) -> None:
         """Close at once, whatever is under way."""
@@ -227,6 +247,8 @@ class Connection(asyncio.Protocol):
     def _wake(self) -> None:
         if self._waiter is not None:
             _give(self._waiter, True)
+        elif self._ended is not None and (self._complete or self.closed or len(self._pieces) > _LINGER_PIECES):
+            self._end()
 
     # what the parser calls
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _IDLE_SECONDS = 55.0
 _IDLE_CONNECTIONS = 100
+_LINGER_SECONDS = 0.1
+_LINGER_PIECES = 10
 _OWN_HEADERS = {"accept-encoding": "identity", "user-agent": "toolturn"}
 
 
@@ -135,6 +138,7 @@ class _Exchange:
         raw = self._response.headers.raw
         self.headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
         self._waits["read"] = None
+        self._body = self._response.aiter_raw()
         try:
             failures.check_head(address, self.status, self.headers, self._transport.max_bytes)
         except ModelError:
@@ -145,8 +149,15 @@ class _Exchange:
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._response is not None:
-            await self._response.aclose()
+        if self._response is None:
+            return
+        if kind is None and not self._response.is_closed:
+            # the content of a stream is complete before its last chunk: that may come, for the connection to be kept
+            with contextlib.suppress(TimeoutError, self._library.TransportError):
+                async with asyncio.timeout(_LINGER_SECONDS):
+                    for _ in range(_LINGER_PIECES):
+                        await anext(self._body, b"")
+        await self._response.aclose()
 
     async def _keep_the_socket(self, event: str, info: Mapping[str, Any]) -> None:
         if event == "connection.connect_tcp.complete":
@@ -156,15 +167,13 @@ class _Exchange:
         return b"".join([piece async for piece in self.pieces()])
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        assert self._response is not None
-        pieces = self._response.aiter_raw()
         size = 0
         while True:
             failure: ModelError | None = None
             piece = b""
             try:
                 async with asyncio.timeout(self._timeouts.between_bytes):
-                    piece = await anext(pieces)
+                    piece = await anext(self._body)
             except StopAsyncIteration:
                 return
             except TimeoutError:
