@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +16,9 @@ from ..ingest import ingest
 from ..ingest.streamed import ShownText
 from ..schema import FittedTools, fit_all, profile_named
 from ..servers import Server, Wishes, changed, chat_url, is_loopback, server_at
-from ..sse import EventDecoder
+from ..sse import EventDecoder, ServerEvent
 from ..transport import HttpReply, HttpRequest, Timeouts, Transport
-from .openai_reply import read_body
+from .openai_reply import UNREADABLE, parsed, read_body
 from .openai_request import Encoder, settings_fields, to_bytes
 from .openai_stream import Assembler
 
@@ -144,38 +143,32 @@ class OpenAIChat(ChatModel):
             else:
                 assembler = Assembler(offer.fitted.own_names)
                 shown = ShownText(tools=bool(offer.field))
-                async for delta in self._deltas(reply, assembler):
-                    if delta.kind == "reasoning":
-                        yield delta
-                    else:
-                        for part in shown.feed(delta.text):
-                            yield part
+                async for deltas in self._deltas(reply, assembler):
+                    for delta in deltas:
+                        if delta.kind == "reasoning":
+                            yield delta
+                        else:
+                            for part in shown.feed(delta.text):
+                                yield part
                 response = self._response(assembler.body(), seen, offer)
                 for part in shown.rest(response.content):
                     yield part
         yield response
 
-    async def _deltas(self, reply: HttpReply, assembler: Assembler) -> AsyncIterator[Delta]:
+    async def _deltas(self, reply: HttpReply, assembler: Assembler) -> AsyncIterator[list[Delta]]:
+        """What of each piece of a stream people may see, until its end is proven."""
         decoder = EventDecoder()
         done = False
-        pieces = reply.pieces()
         try:
-            async for piece in pieces:
-                for event in decoder.feed(piece):
-                    if event.data == "[DONE]":
-                        done = True
-                        break
-                    for delta in self._chunk(event.event, event.data, assembler):
-                        yield delta
+            async for piece in reply.pieces():
+                shown, done = self._taken(decoder.feed(piece), assembler)
+                if shown:
+                    yield shown
                 if done:
                     break
             else:
-                for event in decoder.close():
-                    if event.data == "[DONE]":
-                        done = True
-                        break
-                    for delta in self._chunk(event.event, event.data, assembler):
-                        yield delta
+                shown, done = self._taken(decoder.close(), assembler)
+                yield shown
         except ModelStreamError as error:
             error.partial = error.partial or assembler.partial
             raise
@@ -185,16 +178,21 @@ class OpenAIChat(ChatModel):
         if not assembler.begun:
             raise ModelStreamError(f"the stream of {self._where} held no reply")
 
-    def _chunk(self, event: str, data: str, assembler: Assembler) -> Any:
-        try:
-            chunk = json.loads(data)
-        except (ValueError, RecursionError):
-            text = f"{self._where} sent a piece of a stream that is not JSON"
-            raise ModelStreamError(text, partial=assembler.partial) from None
-        if isinstance(chunk, dict) and (chunk.get("error") or event == "error"):
-            said = chunk.get("error") or chunk
-            raise failure_in_stream(said, self._where, assembler.partial, self._key)
-        return assembler.feed(chunk)
+    def _taken(self, events: list[ServerEvent], assembler: Assembler) -> tuple[list[Delta], bool]:
+        """What people may see of some events, and whether the stream says that it has ended."""
+        shown: list[Delta] = []
+        for event, data in events:
+            if data == "[DONE]":
+                return shown, True
+            chunk = parsed(data)
+            if chunk is UNREADABLE:
+                text = f"{self._where} sent a piece of a stream that is not JSON"
+                raise ModelStreamError(text, partial=assembler.partial)
+            if isinstance(chunk, dict) and (event == "error" or chunk.get("error")):
+                said = chunk.get("error") or chunk
+                raise failure_in_stream(said, self._where, assembler.partial, self._key)
+            shown += assembler.feed(chunk)
+        return shown, False
 
     # --- what goes out -----------------------------------------------------------------
 
@@ -257,10 +255,9 @@ class OpenAIChat(ChatModel):
     # --- what comes in -----------------------------------------------------------------
 
     def _parsed(self, data: bytes) -> Any:
-        try:
-            body = json.loads(data)
-        except (ValueError, RecursionError):
-            raise ModelProtocolError(f"{self._where} replied with something that is not JSON", status=200) from None
+        body = parsed(data)
+        if body is UNREADABLE:
+            raise ModelProtocolError(f"{self._where} replied with something that is not JSON", status=200)
         if isinstance(body, dict) and body.get("error"):
             raise failure_in_stream(body["error"], self._where, "", self._key)
         return body

@@ -6,14 +6,37 @@ the same code. Nothing is judged here: what a model got wrong is mended, or refu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any
+
+from pydantic_core import from_json
 
 from ...errors import ModelProtocolError
 from ...messages import ChatResponse, ToolCall, Usage
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "thoughts")
 """The spellings under which servers tell what a model thought."""
+
+
+UNREADABLE = object()
+"""What :func:`parsed` gives for a text that is not JSON; null is JSON."""
+
+
+def parsed(data: str | bytes) -> Any:
+    """Return what JSON says, or :data:`UNREADABLE`.
+
+    Args:
+        data: A body, or a piece of a stream.
+    """
+    try:
+        return from_json(data)
+    except ValueError:
+        # stricter than most servers: it refuses half of a surrogate pair, which a stream may cut in two
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            return UNREADABLE
 
 
 def read_body(body: Any, server: str, origin: str, echo: Collection[str]) -> ChatResponse:

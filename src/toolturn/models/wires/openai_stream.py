@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...model import Delta
@@ -54,6 +54,7 @@ class Assembler:
         self._legacy: _Call | None = None
         self._message: dict[str, Any] = {}
         self._body: dict[str, Any] = {}
+        self._usage: Any = None
         self._refusal: list[str] = []
         self._logprobs: list[Any] = []
         self.finish_reason: str | None = None
@@ -64,26 +65,28 @@ class Assembler:
         """The text that has arrived."""
         return "".join(self._text)
 
-    def feed(self, chunk: Any) -> Iterator[Delta]:
-        """Take a chunk and yield what of it people may see.
+    def feed(self, chunk: Any) -> list[Delta]:
+        """Take a chunk and return what of it people may see.
 
         Args:
             chunk: The parsed chunk; what is no object is passed over.
         """
+        shown: list[Delta] = []
         if not isinstance(chunk, dict):
-            return
-        for name, value in chunk.items():
-            if name != "choices" and value is not None:
-                self._body[name] = value
+            return shown
+        self._body.update(chunk)
+        if (usage := chunk.get("usage")) is not None:
+            self._usage = usage
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index") in (0, None):
-                yield from self._choice(choice)
+                self._choice(choice, shown)
+        return shown
 
-    def _choice(self, choice: Mapping[str, Any]) -> Iterator[Delta]:
+    def _choice(self, choice: Mapping[str, Any], shown: list[Delta]) -> None:
         self.begun = True
         reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
+        if reason and isinstance(reason, str):
             self.finish_reason = reason
         logprobs = choice.get("logprobs")
         if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
@@ -94,35 +97,40 @@ class Assembler:
             delta = choice.get("message")
             if not isinstance(delta, dict) or self._text or self._calls:
                 return
-        thought = next((text for name in REASONING_FIELDS if isinstance(text := delta.get(name), str) and text), None)
-        if thought is not None:
-            self._thoughts.append(thought)
-            yield Delta(thought, "reasoning")
-        yield from self._content(delta.get("content"))
-        if isinstance(refusal := delta.get("refusal"), str):
-            self._refusal.append(refusal)
-        calls = delta.get("tool_calls")
-        if isinstance(calls, dict):
-            calls = [calls]
-        if isinstance(calls, list):
-            for call in calls:
-                if isinstance(call, dict):
-                    self._fragment(call)
-        if isinstance(function := delta.get("function_call"), dict):
-            if self._legacy is None:
-                self._legacy = _Call()
-                self._calls.append(self._legacy)
-            self._add(self._legacy, function)
-        if isinstance(details := delta.get("reasoning_details"), list):
-            self._details += details
-        known = ("content", "refusal", "tool_calls", "function_call", "reasoning_details", *REASONING_FIELDS)
-        self._message.update((name, value) for name, value in delta.items() if name not in known and value is not None)
+        thought = False
+        for name, value in delta.items():
+            if value is None:
+                continue
+            if name == "content":
+                self._content(value, shown)
+            elif name in REASONING_FIELDS:
+                if not thought and value and isinstance(value, str):
+                    thought = True  # some tell it under two names at once
+                    self._thoughts.append(value)
+                    shown.append(Delta(value, "reasoning"))
+            elif name == "tool_calls":
+                for call in value if isinstance(value, list) else [value]:
+                    if isinstance(call, dict):
+                        self._fragment(call)
+            elif name == "function_call":
+                if isinstance(value, dict):
+                    if self._legacy is None:
+                        self._legacy = self._open()
+                    self._add(self._legacy, value)
+            elif name == "reasoning_details":
+                if isinstance(value, list):
+                    self._details += value
+            elif name == "refusal":
+                if isinstance(value, str):
+                    self._refusal.append(value)
+            else:
+                self._message[name] = value
 
-    def _content(self, content: Any) -> Iterator[Delta]:
+    def _content(self, content: Any, shown: list[Delta]) -> None:
         if isinstance(content, str):
             if content:
                 self._text.append(content)
-                yield Delta(content)
+                shown.append(Delta(content))
         elif isinstance(content, list):
             for part in content:
                 if not isinstance(part, dict):
@@ -133,9 +141,9 @@ class Assembler:
                         text = piece.get("text") if isinstance(piece, dict) else piece
                         if isinstance(text, str) and text:
                             self._thoughts.append(text)
-                            yield Delta(text, "reasoning")
+                            shown.append(Delta(text, "reasoning"))
                 elif isinstance(text := part.get("text"), str):
-                    yield from self._content(text)
+                    self._content(text, shown)
                 else:
                     self._parts.append(part)
 
@@ -224,4 +232,4 @@ class Assembler:
         choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         if self._logprobs:
             choice["logprobs"] = {"content": self._logprobs}
-        return {**self._body, "object": "chat.completion", "choices": [choice]}
+        return {**self._body, "object": "chat.completion", "choices": [choice], "usage": self._usage}
