@@ -14,8 +14,7 @@ An adapter is one module, in :mod:`toolturn.conformance.adapters` or anywhere (`
 It runs in a process of its own, in an environment that the command makes with ``venv`` and ``pip``; toolturn is not
 there. The tools are plain functions with annotations and a docstring: hand them to the library in its usual way. Leave
 the library's settings as a user finds them, except for those the task names. Be fair: where the library documents a
-way to get at the messages of a failed turn, use it, and where its result tells that a reply was cut off, report that as
-a failure.
+way to get at the messages of a failed turn, use it. What it returns without raising counts as its answer.
 
 This module and the adapters are loaded where toolturn is not installed: they import nothing but the standard library
 and, within ``run``, the library under test.

@@ -126,8 +126,7 @@ class Child:
         except queue.Empty:
             first = None
         if first is None:
-            process.kill()
-            process.wait()
+            self._end()
             why = self._errors[-1] if self._errors else "it says nothing"
             raise LabError(f"{self._adapter.name} can not be started: {why}")
         self.version, self.can = first["version"], tuple(first["can"])

@@ -69,6 +69,8 @@ def _told(outcome: Any, typed: tuple[str, ...]) -> dict[str, Any]:
         text = str(error)
     except Exception:  # noqa: BLE001 - a broken __str__
         text = ""
+    if getattr(error, "body", None):  # where clients of HTTP keep the server's words
+        text = f"{text} {error.body}"
     return {
         "how": "error",
         "text": text,

@@ -33,9 +33,15 @@ def _rows() -> tuple[Fault, ...]:
         row(
             "carriage_returns",
             "Lines end with CR LF, and there is no blank after the colon.",
-            (b":\r\n\r\ndata:\r\n\r\n" + crlf + b"data:[DONE]\r\n\r\n",),
+            (b":\r\n\r\n" + crlf + b"data:[DONE]\r\n\r\n",),
             answers("Hello"),
             done=False,
+        ),
+        row(
+            "blank_data",
+            "Events without data come in between.",
+            (b"data:\n\n", *hi[:2], b"data: \n\n", *hi[2:]),
+            (*answers("Hello"), Way(Failure())),
         ),
         row(
             "event_fields",
@@ -113,10 +119,15 @@ def _rows() -> tuple[Fault, ...]:
             must_run(ran("get_temp", city="Faro")),
             done=False,
         ),
-        row("no_finish", "[DONE] comes, and there was no finish reason.", hi[:3], (*answers("Hello"), Way(Failure()))),
+        row(
+            "no_finish",
+            "The stream ends with [DONE], and there was no finish reason.",
+            hi[:3],
+            (*answers("Hello"), Way(Failure())),
+        ),
         row(
             "no_finish_call",
-            "[DONE] comes after a call, and there was no finish reason.",
+            "After a call comes [DONE], and there was no finish reason.",
             (pieces(piece(0, "a", "get_temp", FARO)),),
             runs_or_fails(ran("get_temp", city="Faro")),
         ),
