@@ -127,7 +127,7 @@ def main() -> None:
         lines += [f"Survivors that {PAGE.name} does not explain:", *shown(new), ""]
         lines += [f"{change.function}: {survivors[change]}" for change in new if survivors[change] != "survived"]
     sys.stdout.write("\n".join(lines) + "\n")
-    sys.exit(bool(new) or not of)
+    sys.exit(1 if new or not of else 0)
 
 
 if __name__ == "__main__":
