@@ -63,7 +63,7 @@ def reply_of(data: dict[str, Any]) -> ChatResponse:
     given: Any = ChatResponse
     calls = data.get("tool_calls", data.get("function_call"))
     for call in calls if isinstance(calls, list) else ():
-        if built := call["function"].pop("built", None):
+        if call and (built := call["function"].pop("built", None)):
             begin, piece, times, end = built
             call["function"]["arguments"] = begin + piece * times + end
     response: ChatResponse = given(data.get("content"), data.get("reasoning_content"), calls, data.get("finish_reason"))
@@ -76,8 +76,8 @@ def tools_of(case: dict[str, Any], seen: Seen) -> list[SchemaTool]:
     schemas: dict[str, Any] = {name: {"type": "object"} for name in names}
     for reply in case["replies"]:
         calls = reply.get("tool_calls") or [{"function": reply["function_call"]} if "function_call" in reply else None]
-        for call in calls:
-            name = call and call["function"].get("name")
+        for call in filter(None, calls):
+            name = call["function"].get("name")
             if name and not names:
                 schemas[name] = case.get("schema", {"type": "object"})
     if not schemas:

@@ -29,11 +29,11 @@ _CALLS = frozenset(
 _KEYS = ("type", "text", "thinking", "reasoning", "refusal", "thought", "id", "name", "input", "arguments", "args")
 
 _TAG = re.compile(
-    r"(?P<fence>^[ \t]*```)"
+    r"(?P<fence>```)"
     r"|<(?P<end>/)?(?P<name>think|thinking|thought|reasoning|seed:think)>"
     r"|\[(?P<end2>/)?THINK\]"
     r"|◁(?P<end3>/)?think▷",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
 
 
@@ -157,8 +157,8 @@ def _take_thought(given: Any, found: list[str], depth: int) -> None:
 def without_thoughts(text: str) -> tuple[str, str]:
     """Return a text without the marked thoughts in it, and the thoughts.
 
-    A mark counts where it begins a line, outside code; what has no end goes to the end of the text. A lone end at
-    first means that the beginning stood in the prompt.
+    A mark counts where it begins a line, outside code; what has no end goes to the end of the text. An end
+    without a beginning means that this stood in the prompt.
 
     Args:
         text: The text of a reply.
@@ -182,13 +182,14 @@ def without_thoughts(text: str) -> tuple[str, str]:
                 thoughts.append(text[begin:start])
                 inside, done = None, end
         elif not fenced and not closing:
-            opened = True
             if _begins_line(text, start, previous, done):
                 kept.append(text[done:start])
                 inside, begin = name, end
-        elif not fenced and not opened and text[start - 1 : start] != "`":
-            thoughts.append(text[:start])
-            opened, done = True, end
+            else:
+                opened = True
+        elif not fenced and not opened and not is_quoted(text, start):
+            thoughts.extend((*kept, text[done:start]))
+            kept, done = [], end
         previous = end
     if inside is not None:
         thoughts.append(text[begin:])
@@ -197,6 +198,16 @@ def without_thoughts(text: str) -> tuple[str, str]:
     if not thoughts:
         return text, ""
     return "".join(kept).lstrip(), "\n".join(piece for thought in thoughts if (piece := thought.strip()))
+
+
+def is_quoted(text: str, place: int) -> bool:
+    """Return whether a backquote stands before a place, which is not the end of a block of code.
+
+    Args:
+        text: The text.
+        place: Where a mark begins.
+    """
+    return text.endswith("`", 0, place) and not text.endswith("```", 0, place)
 
 
 def _begins_line(text: str, place: int, previous: int, done: int) -> bool:

@@ -56,7 +56,7 @@ def id_of(given: Any) -> tuple[str | None, str]:
         return text, ""
     if given is None:
         return None, "it had no id"
-    if isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given):
+    if type(given) is int or (type(given) is float and math.isfinite(given)):
         try:
             return str(given), "its id was a number"
         except ValueError:  # the interpreter's bound on the digits of an integer

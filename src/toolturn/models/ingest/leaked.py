@@ -14,6 +14,7 @@ from typing import Any
 from ...arguments import MAX_ARGUMENT_CHARS, mend_arguments, read_json_at
 from ...errors import InvalidToolArguments
 from ...messages import ToolCall
+from .content import is_quoted
 from .fit import as_text, text_to_value
 from .names import KnownTools
 
@@ -41,6 +42,7 @@ _CLOSED_FENCE = re.compile(r"\s*```")
 _BLANKS = re.compile(r"[\s;,]*")
 _MISTRAL = re.compile(r"\s*([\w.:-]{1,200})\s*(?:\[CALL_ID\]\s*([\w-]{1,100})\s*)?(?:\[ARGS\])?\s*(?=\{)")
 _GLM = re.compile(r"\s*([\w.:-]{1,200})\s*(?=<arg_key>|</tool_call>)")
+_GLM_END = re.compile(r"\s*</tool_call>")
 _GLM_ARGUMENT = re.compile(r"\s*<arg_key>([^<]{1,200})</arg_key>\s*<arg_value>")
 _DEEPSEEK = re.compile(
     rf"(?:\s*function\s*<{_BAR}tool{_SPACE}sep{_BAR}>)?\s*([^\s<{{]{{1,200}})\s*(?:<{_BAR}tool{_SPACE}sep{_BAR}>)?"
@@ -95,7 +97,8 @@ def lift_calls(text: str, tools: KnownTools) -> tuple[list[ToolCall], str] | Non
     """
     if not tools.by_name or len(text) > MAX_ARGUMENT_CHARS:
         return None
-    return _marked(text, tools) if _MARK.search(text) else _json_alone(text, tools)
+    # first what is JSON alone, since markup may stand in its strings
+    return _json_alone(text, tools) or (_marked(text, tools) if _MARK.search(text) else None)
 
 
 def begins_with_markup(text: str) -> bool:
@@ -113,7 +116,7 @@ def _marked(text: str, tools: KnownTools) -> tuple[list[ToolCall], str] | None:
     place = 0
     while mark := _MARK.search(text, place):
         start, end = mark.span()
-        if start and text[start - 1] == "`" and text[max(0, start - 3) : start] != "```":
+        if is_quoted(text, start):
             return None  # quoted in a sentence about it
         rest.append(text[place:start])
         after = _one(text, mark, end, found)
@@ -202,7 +205,8 @@ def _glm(text: str, head: re.Match[str], found: _Found) -> int | None:
             return None
         arguments[name] = text_to_value(text[key.end() : end], schema, name)
         place = end + len("</arg_value>")
-    return place if found.add(head[1], arguments) else None
+    closed = _GLM_END.match(text, place)
+    return None if closed is None or not found.add(head[1], arguments) else closed.end()
 
 
 def _parameters(text: str, place: int, name: str, found: _Found) -> int | None:
@@ -271,6 +275,8 @@ def _json_alone(text: str, tools: KnownTools) -> tuple[list[ToolCall], str] | No
         if line is None:
             return None
         before, body = bare[: line.start()], bare[line.start() :].strip()
+    if _MARK.search(before):
+        return None
     found = _Found(tools)
     place = 0
     while place < len(body):

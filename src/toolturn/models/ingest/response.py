@@ -18,6 +18,7 @@ from .ids import fresh_id, id_of
 from .leaked import begins_with_markup, lift_calls
 from .names import KnownTools, cut_name, known_tools
 from .reasons import announces_calls, known_reason, reason_of, rules_know
+from .tame import tamed
 from .usage import usage_of
 
 _MALFORMED = "malformed_function_call"
@@ -49,9 +50,12 @@ def ingest(
         ModelProtocolError: Under ``strict``, with what would have been mended.
     """
     known = known_tools(tools)
-    if _is_good(response, known, seen_ids):
-        return response
-    reply = _Reply(response, known, seen_ids)
+    try:
+        if _is_good(response, known, seen_ids):
+            return response
+        reply = _Reply(response, known, seen_ids)
+    except Exception:  # noqa: BLE001 - an object of someone's own, at whose every touch anything may happen
+        reply = _Reply(tamed(response), known, seen_ids)
     if strict and reply.repairs and reply.usable:
         what = "; ".join(f"{repair.kind}: {repair.detail}" for repair in reply.repairs[:10])
         raise ModelProtocolError(f"the model's reply is not as it has to be: {what}")
@@ -145,6 +149,8 @@ class _Reply:
         self._known = known
         self._seen = seen
         self.repairs: list[Repair] = []
+        self._before = response.repairs if _are_repairs(response.repairs) else ()
+        self._usage = response.usage if _is_usage(response.usage) else usage_of(response.usage)
         self._reason = self._take_reason()
         content = said(response.content)
         self._text = self._whole("content", "".join(content.text), response.content)
@@ -249,12 +255,8 @@ class _Reply:
                 return None
         if found == name:
             return name
-        self._note(
-            "name",
-            f"call {place}: the name was cleaned"
-            if found not in self._known.by_name
-            else f"call {place}: the name was read as that of a declared tool",
-        )
+        what = "read as that of a declared tool" if found in self._known.by_name else "cleaned"
+        self._note("name", f"call {place}: the name was {what}")
         return found
 
     def _mended(self, calls: list[ToolCall], names: Sequence[str | None], *, lifted: bool) -> list[ToolCall]:
@@ -309,14 +311,13 @@ class _Reply:
     def settled(self) -> ChatResponse:
         """Return the reply: the given one where nothing is different."""
         given = self._response
-        before = given.repairs if _are_repairs(given.repairs) else ()
         fields: dict[str, Any] = {
             "content": self._text,
             "reasoning": self._reasoning,
             "tool_calls": self._calls,
             "finish_reason": self._reason,
-            "usage": given.usage if _is_usage(given.usage) else usage_of(given.usage),
-            "repairs": (*before, *self.repairs) if self.repairs else before,
+            "usage": self._usage,
+            "repairs": (*self._before, *self.repairs) if self.repairs else self._before,
         }
         changed = {key: value for key, value in fields.items() if value is not getattr(given, key)}
         return replace(given, **changed) if changed else given
