@@ -73,12 +73,14 @@ class FittedTools:
         aliases: Own names, each with the name on the wire.
         own_names: Names on the wire, each with the tool's own.
         warnings: One sentence for each tool that was left out.
+        by_name: The tools by their own names.
     """
 
     tools: tuple[FittedTool, ...]
     aliases: Mapping[str, str]
     own_names: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    by_name: Mapping[str, FittedTool]
 
     def own_name(self, name: str) -> str:
         """Return the own name of the tool that a model called; what is no name on the wire comes back unchanged."""
@@ -110,8 +112,8 @@ class FittedTools:
             return call
         name = self.own_name(call.name)
         arguments = call.arguments
-        tool = next((tool for tool in self.tools if tool.own_name == name and tool.changes), None)
-        if tool is not None and isinstance(arguments, str):
+        tool = self.by_name.get(name)
+        if tool is not None and tool.changes and isinstance(arguments, str):
             try:
                 written = json.loads(arguments)
             except (ValueError, RecursionError):
@@ -155,8 +157,13 @@ def fit(definition: ToolDef, profile: Profile, name: str | None = None) -> Fitte
     except RecursionError:
         raise UnusableTool(own_name, "", "its schema is nested too deeply") from None
     description = definition.description if isinstance(definition.description, str) else ""
-    description = described(description.encode("utf-8", "replace").decode(), written.words)
-    description, parameters = _within(description, written.parameters, used.max_description)
+    description = description.encode("utf-8", "replace").decode()
+    parameters = written.parameters
+    if parameters is not None and parameters.get("description") == description:
+        # a class's docstring is both; once is enough
+        del parameters["description"]
+    description = described(description, written.words)
+    description, parameters = _within(description, parameters, used.max_description)
     return FittedTool(
         wire_name(own_name, used.max_name) if name is None else name,
         own_name,
@@ -228,7 +235,8 @@ def fit_all(definitions: Iterable[ToolDef], profile: Profile) -> FittedTools:
         kept.append(tool)
     aliases = wire_names(names, profile.max_name)
     tools = tuple(replace(tool, name=aliases[tool.own_name]) for tool in kept)
-    return FittedTools(tools, aliases, {alias: own for own, alias in aliases.items()}, tuple(warnings))
+    own_names = {alias: own for own, alias in aliases.items()}
+    return FittedTools(tools, aliases, own_names, tuple(warnings), {tool.own_name: tool for tool in tools})
 
 
 def restore_arguments(arguments: dict[str, Any], tool: FittedTool) -> dict[str, Any]:
