@@ -314,6 +314,7 @@ def result_to_dict(result: ToolLoopResult) -> dict[str, Any]:
         "limit": result.limit,
         "turn_id": result.turn_id,
         "usage": asdict(result.usage),
+        "repairs": [asdict(repair) for repair in result.repairs],
         "messages": [message_to_dict(message) for message in result.messages],
         "tool_calls": [record_to_dict(record) for record in result.tool_calls],
     }
@@ -341,6 +342,7 @@ def result_from_json(text: str) -> ToolLoopResult:
             Usage(**data["usage"]),
             data["turn_id"],
             data["limit"],
+            tuple(Repair(**repair) for repair in data["repairs"]),
         ),
     )
 
@@ -375,6 +377,7 @@ def error_to_dict(error: ToolLoopError) -> dict[str, Any]:
         "turn_id": error.turn_id,
         "cause": None if error.cause is None else asdict(error.cause),
         "usage": asdict(error.usage),
+        "repairs": [asdict(repair) for repair in error.repairs],
         "rejected_response": None if rejected is None else response_to_dict(rejected),
         "messages": [message_to_dict(message) for message in error.messages],
         "tool_calls": [record_to_dict(record) for record in error.tool_calls],
@@ -412,6 +415,7 @@ def _error(data: Mapping[str, Any]) -> ToolLoopError:
         turn_id=data["turn_id"],
         state=None if data["state"] is None else dumps(data["state"]),
         cause=None if data["cause"] is None else ErrorCause(**data["cause"]),
+        repairs=[Repair(**repair) for repair in data["repairs"]],
     )
 
 

@@ -39,7 +39,7 @@ def _shapes() -> dict[str, Any]:
         content=Any,
     )
     usage = shape("usage", input=int, output=int, cached=int, reasoning=int)
-    repair = shape("repair", kind=str, detail=str)
+    repair = shape("repair", kind=str, detail=str, op=str)
     response = shape_with(
         "response",
         {"opaque": dict[str, Any] | None},
@@ -89,6 +89,7 @@ def _shapes() -> dict[str, Any]:
         accepted=NonNegativeInt,
         seconds=NonNegativeFloat,
         usage=usage,
+        repairs=list[repair],
         messages=list[message],
         records=list[record],
         calls=list[call],
@@ -106,6 +107,7 @@ def _shapes() -> dict[str, Any]:
         limit=str | None,
         turn_id=str,
         usage=usage,
+        repairs=list[repair],
         messages=list[message],
         tool_calls=list[record],
     )
@@ -119,6 +121,7 @@ def _shapes() -> dict[str, Any]:
         turn_id=str,
         cause=cause | None,
         usage=usage,
+        repairs=list[repair],
         rejected_response=response | None,
         messages=list[message],
         tool_calls=list[record],

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from .errors import ToolLoopError
-from .events import Answer, Done, Emit, Iteration, ToolCallStarted, ToolResult
+from .events import Answer, Done, Emit, Iteration, Repaired, ToolCallStarted, ToolResult
+from .messages import ChatResponse
 from .perform import OpInterrupted, Perform
 from .results import ToolCallRecord, ToolLoopResult
 from .turn import CallModel, CallTool, Op, Outcome, ToolFailed, Turn
@@ -135,9 +136,14 @@ class _Drive:
         if turn.phase == "ended" and type(op) is CallModel:
             return  # the turn was cancelled while the model was asked
         turn.apply(op, outcome)
-        if self._emit is not None and type(op) is CallTool:
-            record = outcome.record if isinstance(outcome, ToolFailed) else outcome
-            self._emit(ToolResult(record))  # type: ignore[arg-type]  # apply has refused anything else
+        emit = self._emit
+        if emit is not None:
+            if type(op) is CallTool:
+                record = outcome.record if isinstance(outcome, ToolFailed) else outcome
+                emit(ToolResult(record))  # type: ignore[arg-type]  # apply has refused anything else
+            elif isinstance(outcome, ChatResponse) and outcome.repairs:
+                for repair in turn.repairs[-len(outcome.repairs) :]:
+                    emit(Repaired(repair))
         if turn.limits.deadline is not None:
             self._look_at_the_clock(turn.limits.deadline)
 

@@ -39,7 +39,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .messages import ChatMessage, ChatResponse, Usage
+from .messages import ChatMessage, ChatResponse, Repair, Usage
 from .results import ToolCallRecord
 
 
@@ -69,6 +69,7 @@ class ToolLoopError(RuntimeError):
         turn_id: The name of the turn.
         state: The turn as JSON, which ``resume`` continues; None where there is none.
         cause: The exception behind it, where there is one; the live one is chained as ``__cause__``.
+        repairs: What was mended in the model's replies.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ToolLoopError(RuntimeError):
         turn_id: str = "",
         state: str | None = None,
         cause: ErrorCause | None = None,
+        repairs: Sequence[Repair] = (),
     ) -> None:
         super().__init__(message)
         self.messages: tuple[ChatMessage, ...] = tuple(messages)
@@ -93,6 +95,7 @@ class ToolLoopError(RuntimeError):
         self.turn_id = turn_id
         self.state = state
         self.cause = cause
+        self.repairs: tuple[Repair, ...] = tuple(repairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would call the class with the message alone.

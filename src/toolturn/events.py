@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from .errors import ToolLoopError
 from .frozen import frozen
-from .messages import ToolCall
+from .messages import Repair, ToolCall
 from .results import ToolCallRecord, ToolLoopResult
 
 
@@ -101,6 +101,18 @@ class ToolResult:
 
 
 @frozen
+class Repaired:
+    """Something in the model's reply was mended.
+
+    Args:
+        repair: What, and in the reply to which operation.
+    """
+
+    type: ClassVar[str] = "repair"
+    repair: Repair
+
+
+@frozen
 class Answer:
     """The answer is certain.
 
@@ -124,6 +136,6 @@ class Done:
     exit: ToolLoopResult | ToolLoopError
 
 
-Event: TypeAlias = Iteration | Text | Reasoning | ToolCallStarted | ToolProgress | ToolResult | Answer | Done
+Event: TypeAlias = Iteration | Text | Reasoning | Repaired | ToolCallStarted | ToolProgress | ToolResult | Answer | Done
 Emit: TypeAlias = Callable[[Event], None]
 """Takes an event at once; it must not block, and what it raises ends the turn."""

@@ -158,10 +158,12 @@ class Repair:
     Args:
         kind: What was mended, in one word.
         detail: One short sentence about it.
+        op: The model call of a turn whose reply it was; empty outside of one.
     """
 
     kind: str
     detail: str
+    op: str = ""
 
 
 @frozen

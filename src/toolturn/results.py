@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from .frozen import frozen
-from .messages import ChatMessage, ToolCall, Usage
+from .messages import ChatMessage, Repair, ToolCall, Usage
 
 ToolStatus: TypeAlias = Literal[
     "ok",
@@ -79,6 +79,7 @@ class ToolLoopResult:
         usage: Tokens of all model calls.
         turn_id: The name of the turn.
         limit: Which limit forced the answer, or None.
+        repairs: What was mended in the model's replies.
     """
 
     content: str
@@ -89,3 +90,4 @@ class ToolLoopResult:
     usage: Usage = field(default_factory=Usage)
     turn_id: str = ""
     limit: str | None = None
+    repairs: tuple[Repair, ...] = ()

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from toolturn.events import Answer, Event, Iteration, Text, ToolCallStarted, ToolProgress, ToolResult
+from toolturn.events import Answer, Event, Iteration, Repaired, Text, ToolCallStarted, ToolProgress, ToolResult
 
 _MAX_SHOWN = 2000
 
@@ -45,6 +45,8 @@ class Screen:
                 sys.stdout.write(text if self._written else text.lstrip())
                 sys.stdout.flush()
                 self._written += text
+            case Repaired(repair=repair):
+                self.note(f"  mended: {repair.kind}: {repair.detail}")
             case ToolCallStarted(call=call):
                 if not self._quiet:
                     self._end_line()

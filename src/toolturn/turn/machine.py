@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from .. import codec
@@ -16,7 +17,7 @@ from ..errors import (
     ToolLoopToolError,
 )
 from ..limits import Limits, OnLimit
-from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, Usage, text_of
+from ..messages import ChatMessage, ChatResponse, Repair, ToolCall, ToolDef, Usage, text_of
 from ..results import ToolCallRecord, ToolLoopResult
 from ..transcript import closing_content
 from . import reopening, saved
@@ -58,6 +59,7 @@ class Turn:
         "limits",
         "nudges",
         "on_limit",
+        "repairs",
         "seconds",
         "tool_errors",
         "traits",
@@ -74,6 +76,7 @@ class Turn:
         self.traits: Mapping[str, ToolTraits] = {}
         self.nudges = 0
         self.usage = Usage()
+        self.repairs: list[Repair] = []
         self.iterations = 0
         self.seconds = 0.0
         self._phase: Phase = "new"
@@ -185,6 +188,7 @@ class Turn:
                     self.usage,
                     self.turn_id,
                     None if self._limit is None else self._limit.limit,
+                    tuple(self.repairs),
                 )
             else:
                 self._exit = ending.error(
@@ -197,6 +201,7 @@ class Turn:
                     turn_id=self.turn_id,
                     state=self.to_json(),
                     cause=ending.cause,
+                    repairs=self.repairs,
                 )
                 self._exit.__cause__ = ending.exception
         return self._exit
@@ -348,6 +353,8 @@ class Turn:
             raise TypeError(f"{type(outcome).__name__} is no outcome of a model call")
         if outcome.usage is not None:
             self.usage += outcome.usage
+        if outcome.repairs:
+            self.repairs += [replace(repair, op=op.id) for repair in outcome.repairs]
         if op.forced:
             self._take_forced(outcome)
             return

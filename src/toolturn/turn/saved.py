@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .. import codec
-from ..messages import Usage
+from ..messages import Repair, Usage
 from .ending import ending_from_dict, ending_to_dict, error_class
 from .rules import Refusal
 
@@ -34,6 +34,7 @@ def state_of(turn: Turn) -> dict[str, Any]:
         "accepted": turn._accepted,
         "seconds": turn.seconds,
         "usage": asdict(turn.usage),
+        "repairs": [asdict(repair) for repair in turn.repairs],
         "messages": [codec.message_to_dict(message) for message in turn._messages],
         "records": [codec.record_to_dict(record) for record in turn._records],
         "calls": [codec.call_to_dict(call) for call in turn._calls],
@@ -64,6 +65,7 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
     turn._accepted = data["accepted"]
     turn.seconds = data["seconds"]
     turn.usage = Usage(**data["usage"])
+    turn.repairs = [Repair(**repair) for repair in data["repairs"]]
     turn._messages = [codec.message_from_dict(message) for message in data["messages"]]
     turn._records = [codec.record_from_dict(record) for record in data["records"]]
     turn._calls = [codec.call_from_dict(call) for call in data["calls"]]
