@@ -84,8 +84,11 @@ def _list(rows: Sequence[Fault], as_json: bool) -> None:
 def _adapters(
     names: Sequence[str], rows: Sequence[Fault], mode: Mode | None, *, failures: bool, markdown: bool, as_json: bool
 ) -> None:
-    from toolturn.conformance import run, table
-    from toolturn.conformance.environments import LabError
+    try:
+        from toolturn.conformance import run, table
+        from toolturn.conformance.environments import LabError
+    except ImportError as exc:
+        raise click.ClickException(str(exc)) from None
 
     show = sys.stderr.isatty()
     turns = len(names) * sum(len(row.modes) if mode is None else mode in row.modes for row in rows)
@@ -142,16 +145,18 @@ def probe(model: str, as_json: bool) -> None:
     Exit codes: 0 it was asked, 1 it can not be reached, 2 wrong usage.
     """
     from toolturn.conformance.probe import probe as probed
+    from toolturn.errors import ModelError
 
     from .choose import model_named
 
     chosen = model_named(model)
-    findings = asyncio.run(probed(chosen))
+    try:
+        findings = asyncio.run(probed(chosen))
+    except ModelError as exc:
+        raise click.ClickException(str(exc)) from None
     if as_json:
         click.echo(json.dumps({finding.name: finding.says for finding in findings}, indent=1, ensure_ascii=False))
     else:
         width = max(len(finding.name) for finding in findings)
         for finding in findings:
             click.echo(f"{finding.name.ljust(width)}  {finding.says}")
-    if all(finding.failed for finding in findings):
-        raise click.exceptions.Exit(1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
-from ..errors import ModelError
+from ..errors import ModelError, ModelTimeoutError
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, text_of
 from ..model import ChatModel, Delta, ModelSettings
 
@@ -53,12 +53,10 @@ class Finding:
     Args:
         name: What it is about.
         says: What was found.
-        failed: Whether the model could not be asked.
     """
 
     name: str
     says: str
-    failed: bool = False
 
 
 class _Probe:
@@ -69,8 +67,11 @@ class _Probe:
 
     async def _ask(self, messages: list[ChatMessage], tools: tuple[ToolDef, ...] = (), **settings: Any) -> ChatResponse:
         chosen = ModelSettings(temperature=0.0, **settings)
-        async with asyncio.timeout(_SECONDS):
-            return self._kept(await self._model.complete(tuple(messages), tools, settings=chosen))
+        try:
+            async with asyncio.timeout(_SECONDS):
+                return self._kept(await self._model.complete(tuple(messages), tools, settings=chosen))
+        except TimeoutError:
+            raise _late() from None
 
     def _kept(self, response: ChatResponse) -> ChatResponse:
         self._reasons[str(response.finish_reason)] = None
@@ -83,12 +84,15 @@ class _Probe:
         """The moments at which text came, and the reply."""
         began = perf_counter()
         moments, response = [], None
-        async with asyncio.timeout(_SECONDS):
-            async for item in self._model.stream((message,), tools, settings=ModelSettings(temperature=0.0)):
-                if isinstance(item, Delta):
-                    moments.append(perf_counter() - began)
-                else:
-                    response = self._kept(item)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                async for item in self._model.stream((message,), tools, settings=ModelSettings(temperature=0.0)):
+                    if isinstance(item, Delta):
+                        moments.append(perf_counter() - began)
+                    else:
+                        response = self._kept(item)
+        except TimeoutError:
+            raise _late() from None
         return moments, response
 
     async def answers(self) -> str:
@@ -184,7 +188,6 @@ class _Probe:
 
 
 _QUESTIONS: Final = (
-    ("answers", _Probe.answers, False),
     ("tools", _Probe.tools, True),
     ("arguments", _Probe.arguments, True),
     ("parallel calls", _Probe.parallel, True),
@@ -202,9 +205,12 @@ async def probe(model: ChatModel) -> list[Finding]:
 
     Args:
         model: The model; it is asked about a dozen short questions, one after the other.
+
+    Raises:
+        ModelError: It can not be asked at all; a question that only it fails at is told in its line.
     """
     asking = _Probe(model)
-    found = []
+    found = [Finding("answers", await asking.answers())]
     for name, question, needs_tools in _QUESTIONS:
         if needs_tools and not model.capabilities.tools:
             found.append(Finding(name, "it calls no tools by itself; a dialect has to"))
@@ -219,9 +225,11 @@ async def _asked(name: str, question: Callable[[_Probe], Awaitable[str]], asking
     try:
         return Finding(name, await question(asking))
     except ModelError as exc:
-        return Finding(name, f"failed: {exc}", failed=True)
-    except TimeoutError:
-        return Finding(name, f"failed: no reply within {_SECONDS:g} s", failed=True)
+        return Finding(name, f"failed: {exc}")
+
+
+def _late() -> ModelTimeoutError:
+    return ModelTimeoutError(f"no reply within {_SECONDS:g} s")
 
 
 def _told(call: ToolCall) -> str:

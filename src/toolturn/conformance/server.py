@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-import h11
+try:
+    import h11
+except ImportError:
+    raise ImportError("the fault lab needs the library h11: pip install h11", name="h11") from None
 
 from .rows import Fault, Reply
 from .validator import faults_of

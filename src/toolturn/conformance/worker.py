@@ -95,10 +95,13 @@ def _load(path: str) -> Any:
 
 
 def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution) if distribution else ""
-    except importlib.metadata.PackageNotFoundError:
+    if not distribution:
         return ""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:  # used from a checkout, perhaps
+        spec = importlib.util.find_spec(distribution.replace("-", "_"))
+        return "" if spec is None else str(getattr(importlib.import_module(spec.name), "__version__", ""))
 
 
 if __name__ == "__main__":

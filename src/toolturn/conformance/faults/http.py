@@ -124,7 +124,7 @@ ROWS: Final = (
         "429_no_money",
         "The account has nothing left to pay with.",
         Http(429, _error("You exceeded your current quota", "insufficient_quota", "insufficient_quota")),
-        _fails("rate_limit", "quota"),
+        _fails(None, "quota"),
     ),
     _once("500_once", "The server fails once.", Http(500, _SERVER_ERROR)),
     _always(
