@@ -286,9 +286,9 @@ def test_all_of_is_one_object() -> None:
     assert made == {
         "type": "object",
         "properties": {"a": {"type": "string"}, "b": {"type": "integer", "minimum": 1, "maximum": 5}},
-        "required": ["a", "b"],
+        "required": ["b", "a"],
         "additionalProperties": False,
-    } or made["properties"]["b"] == {"type": "integer", "maximum": 5, "minimum": 1}
+    }
 
 
 def test_closed_objects_that_are_combined_take_the_properties_of_all() -> None:
@@ -347,6 +347,25 @@ def test_conditions_are_said_and_leave_the_rest_alone(profile: Profile) -> None:
     assert fitted.parameters is not None
     assert fitted.parameters["properties"]["p"]["description"] == 'Not one of "x"'
     assert {"/if", "/dependentRequired", "/properties/p/not"} <= set(fitted.dropped)
+
+
+@everywhere
+def test_a_union_at_the_root_is_one_object_and_its_alternatives_are_said(profile: Profile) -> None:
+    by_id = {
+        "type": "object",
+        "properties": {"by": {"const": "id"}, "value": {"type": "integer"}},
+        "required": ["by", "value"],
+    }
+    by_name = {
+        "type": "object",
+        "properties": {"by": {"const": "name"}, "value": {"type": "string"}},
+        "required": ["by"],
+    }
+    fitted = tool({"oneOf": [{"$ref": "#/$defs/I"}, by_name], "$defs": {"I": by_id}}, profile)
+    assert fitted.parameters is not None
+    assert fitted.parameters["properties"]["by"] == {"type": "string", "enum": ["id", "name"]}
+    assert fitted.description == 'Does it. (give the arguments of one of these: by = "id", value | by = "name")'
+    assert fitted.dropped == ("/oneOf",)
 
 
 # --- types and values -----------------------------------------------------------------------------

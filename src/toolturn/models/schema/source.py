@@ -62,41 +62,56 @@ def plain(value: Any) -> Any:
         SchemaFault: It is cyclic, deeper or larger than any real schema, or holds something that is no JSON.
     """
     left = MAX_SOURCE_NODES
+    path: list[object] = []
 
-    def copied(value: Any, place: str, depth: int) -> Any:
+    def fault(reason: str) -> SchemaFault:
+        place = ""
+        for key in path:
+            place = step(place, key)
+        return SchemaFault(place, reason)
+
+    def copied(value: Any) -> Any:
         nonlocal left
         left -= 1
         if left < 0:
             raise SchemaFault("", f"more than {MAX_SOURCE_NODES:,} values")
-        if depth > MAX_SOURCE_DEPTH:
-            raise SchemaFault(place, "nested too deeply, or within itself")
         if value is None or value is True or value is False:
             return value
         if isinstance(value, str):
+            if value.isascii() and type(value) is str:
+                return value
             # Text that was cut in the middle of a pair of surrogates would fail in the request's encoder.
             return str.__str__(value).encode("utf-8", "replace").decode()
         if isinstance(value, int):
             return int(value) if value.bit_length() <= 1000 else ("-Infinity" if value < 0 else "Infinity")
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else str(float(value))
+        if len(path) >= MAX_SOURCE_DEPTH:
+            raise fault("nested too deeply, or within itself")
         if isinstance(value, Mapping):
-            made = {}
-            for key, item in value.items():
-                if not isinstance(key, str):
-                    raise SchemaFault(place, "a key that is no text")
-                key = str.__str__(key)
-                if not key.isascii():
-                    try:
-                        key.encode()
-                    except UnicodeEncodeError:
-                        raise SchemaFault(place, "a key that is no valid text") from None
-                made[key] = copied(item, step(place, key), depth + 1)
-            return made
+            return {key_of(key): inside(key, item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [copied(item, step(place, number), depth + 1) for number, item in enumerate(value)]
-        raise SchemaFault(place, f"{type(value).__name__} is no JSON")
+            return [inside(number, item) for number, item in enumerate(value)]
+        raise fault(f"{type(value).__name__} is no JSON")
 
-    return copied(value, "", 0)
+    def inside(key: object, value: Any) -> Any:
+        path.append(key)
+        made = copied(value)
+        path.pop()
+        return made
+
+    def key_of(key: object) -> str:
+        if not isinstance(key, str):
+            raise fault("a key that is no text")
+        key = str.__str__(key)
+        if not key.isascii():
+            try:
+                key.encode()
+            except UnicodeEncodeError:
+                raise fault("a key that is no valid text") from None
+        return key
+
+    return copied(value)
 
 
 def reference_to(pointer: str) -> str:

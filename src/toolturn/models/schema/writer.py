@@ -12,9 +12,9 @@ from .forms import enums_joined, takes_null, with_null
 from .names import property_alias
 from .patterns import PATTERNS
 from .profiles import Profile
-from .reader import Alternative, Reader, Reading, Trail
-from .source import Json, SchemaFault, is_of, reference_to, same, step, type_of, unique
-from .words import brief, described, said
+from .reader import Alternative, Reader, Reading, Trail, said_nothing
+from .source import Json, SchemaFault, canonical, is_of, reference_to, same, step, type_of, unique
+from .words import brief, described, said, shown
 
 _OF_TYPE = {
     "string": ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"),
@@ -133,7 +133,10 @@ class Writer:
             keywords["additionalProperties"] = True
         elif all(extra is False for extra in extras):
             keywords["additionalProperties"] = False
-        listed = (", ".join(names) or "none of them" for names in needed)
+        listed = (
+            ", ".join(_named(item, name) for name in names) or "none"
+            for item, names in zip(objects, needed, strict=True)
+        )
         words.append("give the arguments of one of these: " + " | ".join(dict.fromkeys(listed)))
         return Alternative(keywords, trail)
 
@@ -435,6 +438,13 @@ class Writer:
                 key, number = f"{stem}_{number}", number + 1
             self._definitions[pointer] = key
         return key
+
+
+def _named(item: Alternative, name: str) -> str:
+    """A property's name, with its value where there is only one."""
+    schema = item.keywords.get("properties", {}).get(name)
+    values: list[Any] = canonical(schema, said_nothing).get("enum", []) if isinstance(schema, dict) else []
+    return f"{name} = {shown(values[0])}" if len(values) == 1 else name
 
 
 def _extra(keywords: Json) -> Any:
