@@ -9,6 +9,8 @@ import pytest
 
 from toolturn.errors import ModelProtocolError, ModelStreamError
 from toolturn.models.transport import HttpRequest
+from toolturn.models.transports import asyncio_http
+from toolturn.models.transports.asyncio_http import AsyncioTransport
 
 from .raw_server import Peer, RawServer, answering, run, serving, serving_in_a_thread
 from .three_transports import KEY, QUICK, Make, every_transport, ours, post, whole
@@ -461,12 +463,13 @@ def test_a_body_of_exactly_the_bound_is_taken(make: Make) -> None:
 
 
 @every_transport
-def test_no_compression_is_asked_for_and_none_is_taken(make: Make) -> None:
+@pytest.mark.parametrize("header", ["Content-Encoding: gzip", "Content-Encoding: BR"])
+def test_no_compression_is_asked_for_and_none_is_taken(make: Make, header: str) -> None:
     async def script(peer: Peer) -> None:
         request = await peer.request()
         assert request is not None
         assert request.headers["accept-encoding"] == "identity"
-        await peer.reply(b"\x1f\x8b\x08", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip")
+        await peer.reply(b"\x1f\x8b\x08", f"HTTP/1.1 200 OK\r\n{header}")
 
     async def main() -> None:
         async with serving(script) as server:
@@ -501,6 +504,49 @@ def test_two_hundred_requests_run_at_once(make: Make) -> None:
             assert server.connections <= 300
             await transport.aclose()
 
+    run(main())
+
+
+def test_a_connection_that_was_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.reply()
+        await peer.gone()
+
+    async def main() -> None:
+        async with serving(script) as server:
+            transport = AsyncioTransport()
+            await asyncio.gather(*(whole(transport, post(server.url)) for _ in range(3)))
+            async with asyncio.timeout(5.0):
+                await asyncio.gather(*server.tasks)
+            await transport.aclose()
+
+    monkeypatch.setattr(asyncio_http, "_IDLE_SECONDS", 0.05)
+    run(main())
+
+
+def test_no_more_connections_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        all_here = asyncio.Event()
+
+        async def script(peer: Peer) -> None:
+            await peer.request()
+            if len(server.requests) == 6:
+                all_here.set()
+            await all_here.wait()
+            await peer.reply()
+            await peer.gone()
+            gone.append(peer)
+
+        gone: list[Peer] = []
+        async with serving(script) as server:
+            transport = AsyncioTransport()
+            await asyncio.gather(*(whole(transport, post(server.url)) for _ in range(6)))
+            await asyncio.wait(server.tasks, timeout=0.1)
+            assert len(gone) == 4
+            await transport.aclose()
+
+    monkeypatch.setattr(asyncio_http, "_IDLE_CONNECTIONS", 2)
     run(main())
 
 

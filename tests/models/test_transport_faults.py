@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import traceback
 
@@ -17,6 +18,8 @@ from toolturn.errors import (
     ModelUnavailableError,
 )
 from toolturn.models.transport import HttpRequest
+from toolturn.models.transports import failures
+from toolturn.models.transports.address import address_of
 from toolturn.models.transports.asyncio_http import AsyncioTransport
 
 from .h11_transport import H11Transport
@@ -208,6 +211,28 @@ def test_a_port_where_nothing_listens_is_told_with_what_to_do(make: Make, host: 
         await transport.aclose()
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("exc", "text"),
+    [
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "no connection to h:1 (Network is unreachable)"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "no connection to h:1 (No route to host)"),
+        (TimeoutError(errno.ETIMEDOUT, "Connection timed out"), "no connection to h:1 (Connection timed out)"),
+        (OSError(errno.EMFILE, "Too many open files"), "this machine allows no more open files"),
+        (ConnectionResetError(), "h:1 closed the connection while it was made"),
+        (OSError(f"Multiple exceptions: [Errno {errno.ECONNREFUSED}] x, [Errno 1] y"), "nothing listens at h:1"),
+        (ExceptionGroup("all", [ConnectionRefusedError()]), "nothing listens at h:1"),
+        (OSError("odd"), "no connection to h:1: check"),
+        (RuntimeError(f"odd {HIDDEN}"), "no connection to h:1: check"),
+    ],
+    ids=str,
+)
+def test_what_the_system_says_of_a_connection_becomes_one_sentence(exc: Exception, text: str) -> None:
+    error = failures.unreachable(address_of(f"http://h:1/{HIDDEN}"), exc)
+    assert type(error) is ModelUnavailableError
+    assert text in str(error)
+    assert HIDDEN not in str(error)
 
 
 @every_transport

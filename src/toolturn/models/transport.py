@@ -1,4 +1,10 @@
-"""HTTP for models: one small protocol, and which of its implementations is used."""
+"""HTTP for models: one small protocol.
+
+A transport of one's own is about a page over any HTTP library. What all of them share stands in
+:mod:`toolturn.models.transports`: ``address`` (an address checked and taken apart), ``failures`` (each failure as the
+right error with its sentence, and what is refused by the head of a reply), ``loops`` (connections that belong to
+their event loop), ``proxies`` and ``trust``.
+"""
 
 from __future__ import annotations
 
@@ -75,19 +81,25 @@ class HttpReply(Protocol):
 
 
 class Transport(Protocol):
-    """Sends requests; one serves many turns at once and keeps connections between them."""
+    """Sends requests; one serves many turns, event loops and threads at once and keeps connections between requests."""
 
     def send(self, request: HttpRequest, timeouts: Timeouts) -> AbstractAsyncContextManager[HttpReply]:
-        """Send a request; leaving the context, by a cancel too, gives the connection back or closes it.
+        """Send a request once; leaving the context gives the connection back or closes it.
+
+        A cancel closes it at once, so that the server stops working for nobody. No redirect is followed, nothing is
+        sent a second time, and no compression is asked for. No error holds a header, or more of the address than
+        host and port, since both may hold a key.
 
         Args:
             request: What is sent.
             timeouts: How long to wait.
 
         Raises:
-            ModelUnavailableError: The server is not reachable.
+            ModelRequestError: The address or a header can not be used.
+            ModelUnavailableError: The server is not reachable, or its certificate not trusted: nothing was sent.
             ModelTimeoutError: The connection, or the head of the reply, did not come in time.
-            ModelProtocolError: What replied does not speak HTTP.
+            ModelStreamError: The connection ended before the reply; what the server did with the request is not known.
+            ModelProtocolError: What replied does not speak HTTP/1.1, redirects, or announces too large a body.
         """
 
     async def aclose(self) -> None:

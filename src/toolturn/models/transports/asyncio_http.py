@@ -144,7 +144,7 @@ class _Pool:
         idle = self._idle.get(key)
         while idle:
             connection = idle.pop()
-            if not connection.closed and self._loop.time() - connection.idle_since > _SETTLED_SECONDS:
+            if connection.usable and self._loop.time() - connection.idle_since > _SETTLED_SECONDS:
                 # The loop may not have looked at its sockets for a while (a blocking tool): let it, since a
                 # connection that the server closed meanwhile looks open until then. What is due after the look comes
                 # one round later.
@@ -154,7 +154,7 @@ class _Pool:
                 except BaseException:
                     connection.abort()
                     raise
-            if not connection.closed:
+            if connection.usable:
                 return connection
         return None
 

@@ -175,20 +175,23 @@ class Connection(asyncio.Protocol):
             self._lingers = None
         if ended is None:
             return
-        transport = self._transport
         reusable = (
             self._complete
             and self._keep
-            and not self.closed
             and not self._until_close
-            and transport is not None
-            and not transport.is_closing()
-            and transport.get_write_buffer_size() == 0
+            and self.usable
+            and self._transport is not None
+            and self._transport.get_write_buffer_size() == 0
         )
         self._active = False
         if not reusable:
             self.abort()
         ended(self, reusable)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is open, as far as the event loop has seen."""
+        return not self.closed and self._transport is not None and not self._transport.is_closing()
 
     def abort(self) -> None:
         """Close at once, whatever is under way."""

@@ -160,8 +160,8 @@ def check_head(address: Address, status: int, headers: Mapping[str, str], max_by
             "would go along: use that address if it is right",
             status=status,
         )
-    coding = headers.get("content-encoding", "identity")
-    if coding not in ("identity", ""):
+    coded = headers.get("content-encoding", "").lower() not in ("", "identity")
+    if coded or headers.get("transfer-encoding", "").lower() not in ("", "chunked", "identity"):
         raise ModelProtocolError(f"{address.place} compressed its reply although it was asked not to", status=status)
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > max_bytes:
