@@ -148,6 +148,17 @@ def test_after_some_text_an_error_is_a_broken_stream_that_keeps_the_text() -> No
     assert made.partial == "Par"
 
 
+@pytest.mark.parametrize("words", ["the call does not match", "Token limit reached"])
+def test_what_breaks_a_reply_off_that_had_begun_is_not_the_request(words: str) -> None:
+    error = {"code": "tool_use_failed", "message": words, "status_code": 400}
+    made = failure_in_stream(error, "the server", "", begun=True)
+    assert type(made) is ModelStreamError
+    assert made.status == 400
+    assert words in str(made)
+    assert isinstance(failure_in_stream(error, "the server", ""), ModelRequestError)
+    assert isinstance(failure_in_stream({"code": 503, "message": words}, "s", "", begun=True), ModelOverloadedError)
+
+
 @given(st.binary(), st.integers(201, 599))
 def test_any_reply_is_some_error(body: bytes, status: int) -> None:
     assert isinstance(failure(status, body), ModelError)

@@ -161,4 +161,5 @@ def test_wishes_can_be_corrected_by_name() -> None:
 
 def test_of_an_unknown_server_the_least_is_assumed() -> None:
     assert server_at("https://host.example/v1") is UNKNOWN
-    assert UNKNOWN.wishes == Wishes(parallel_calls=False)
+    # signed thoughts are what it gave itself
+    assert UNKNOWN.wishes == Wishes(parallel_calls=False, echo=("reasoning_details",))

@@ -311,3 +311,19 @@ def test_mends_are_told_in_the_response() -> None:
     assert isinstance(response.tool_calls[0], ToolCall)
     assert json.loads(response.tool_calls[0].arguments) == {"city": "Faro"}
     assert response.repairs
+
+
+def test_an_error_after_the_model_had_begun_to_think_is_a_broken_stream() -> None:
+    thought = {"choices": [{"index": 0, "delta": {"reasoning": "Let me"}}]}
+    refused = {"error": {"message": "the call fits no schema", "code": "tool_use_failed", "status_code": 400}}
+    with Played(Events((thought, refused), done=False)) as played, pytest.raises(ModelStreamError) as caught:
+        played.watch()
+    assert caught.value.status == 400
+    with Played(Events((refused,), done=False)) as played, pytest.raises(ModelRequestError):
+        played.watch()
+
+
+def test_ollama_in_the_cloud_is_a_server_of_its_own() -> None:
+    model = OpenAIChat("m", base_url="https://ollama.com")
+    assert model.server.name == "ollama-cloud"
+    assert model.url == "https://ollama.com/v1/chat/completions"

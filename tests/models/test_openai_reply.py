@@ -57,6 +57,14 @@ def test_the_legacy_function_call_is_a_call_without_id() -> None:
     assert [(call.id, call.name, call.arguments) for call in calls] == [(None, "ping", "{}")]
 
 
+def test_an_empty_legacy_call_beside_the_others_or_alone_is_none() -> None:
+    empty = {"name": "", "arguments": ""}
+    assert read({"content": "hi", "function_call": empty, "tool_calls": None}).tool_calls is None
+    assert read({"content": "hi", "function_call": empty, "tool_calls": [CALL]}).tool_calls == [
+        ToolCall("c1", "ping", "{}")
+    ]
+
+
 @pytest.mark.parametrize("body", [None, [], "hi", {}, {"choices": []}, {"choices": [None]}, {"choices": [{}]}])
 def test_a_body_without_a_choice_is_no_model_server(body: Any) -> None:
     with pytest.raises(ModelProtocolError, match="does not speak OpenAI's chat completions"):
@@ -83,6 +91,10 @@ def test_fields_a_server_wants_back_are_kept_with_their_origin() -> None:
         ({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(10, 0, 4)),
         ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 4}, Usage(10, 0, 4)),
         ({"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 7}}, Usage(0, 9, 0, 7)),
+        ({"prompt_tokens": 10, "num_cached_tokens": 4}, Usage(10, 0, 4)),
+        # a part is never more than the whole, whatever a server counts
+        ({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 12}}, Usage(10, 0, 10)),
+        ({"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 10}}, Usage(0, 9, 0, 9)),
         ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 40}, Usage(10, 30)),
         ({"total_tokens": 9}, Usage(9)),
         ({"prompt_tokens": None, "completion_tokens": "5", "total_tokens": True}, Usage()),

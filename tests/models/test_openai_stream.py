@@ -113,6 +113,35 @@ def test_the_legacy_function_call_is_one_call() -> None:
     assert made == [(None, "ping", "{}")]
 
 
+def test_an_empty_legacy_call_in_a_stream_is_none() -> None:
+    assert calls(chunk({"content": "hi", "function_call": {"name": "", "arguments": ""}})) == []
+
+
+def thinking(**piece: Any) -> dict[str, Any]:
+    return chunk({"reasoning_details": [{"type": "reasoning.text", "index": 0, **piece}]})
+
+
+def test_blocks_of_thoughts_are_put_together_with_their_signature() -> None:
+    made = message(
+        thinking(text="Look", format="f"),
+        thinking(text=" it up.", format=None),
+        thinking(signature="s1"),
+        thinking(text="Again."),
+        chunk({"reasoning_details": [{"type": "reasoning.summary", "index": 1, "summary": "Lo"}]}),
+        chunk({"reasoning_details": [{"type": "reasoning.summary", "index": 1, "summary": "ng"}]}),
+        chunk({"reasoning_details": [{"type": "reasoning.encrypted", "index": 2, "data": "a"}, "odd"]}),
+        chunk({"reasoning_details": [{"type": "reasoning.encrypted", "index": 2, "data": "b"}]}),
+    )
+    assert made["reasoning_details"] == [
+        {"type": "reasoning.text", "index": 0, "text": "Look it up.", "format": "f", "signature": "s1"},
+        {"type": "reasoning.text", "index": 0, "text": "Again."},
+        {"type": "reasoning.summary", "index": 1, "summary": "Long"},
+        {"type": "reasoning.encrypted", "index": 2, "data": "a"},
+        "odd",
+        {"type": "reasoning.encrypted", "index": 2, "data": "b"},
+    ]
+
+
 def test_usage_of_the_last_chunk_is_in_the_body() -> None:
     body, _ = assembled(chunk({"content": "hi"}, "stop"), {"choices": [], "usage": {"total_tokens": 9}})
     assert body["usage"] == {"total_tokens": 9}

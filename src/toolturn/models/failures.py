@@ -69,7 +69,9 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, server: str
     return kind(_hidden(f"{server} {what} (HTTP {status}){said}", key), **more)
 
 
-def failure_in_stream(error: Any, server: str, partial: str, key: str | None = None) -> ModelError:
+def failure_in_stream(
+    error: Any, server: str, partial: str, key: str | None = None, *, begun: bool = False
+) -> ModelError:
     """Return the error that a stream, or a reply with HTTP 200, tells of.
 
     Args:
@@ -77,10 +79,13 @@ def failure_in_stream(error: Any, server: str, partial: str, key: str | None = N
         server: Who replied, for people.
         partial: The text that had arrived.
         key: The key that was sent, which must not appear in the text.
+        begun: The model had begun to write, so it is not the request that is refused.
     """
     words = _words_of(error) or "no reason given"
     status = _status_of(error)
     kind, what = (ModelStreamError, "broke off its reply") if status is None else _kind(status, words)
+    if begun and issubclass(kind, ModelRequestError):
+        kind, what = ModelStreamError, "broke off its reply"
     if partial:
         kind = ModelStreamError  # whatever the cause, what was handed on can not be taken back
     return kind(_hidden(f"{server} {what}: {words}", key), status=status, partial=partial)

@@ -129,6 +129,7 @@ SERVERS: tuple[Server, ...] = (
         Wishes(beside_calls="empty", parallel_calls=False, named="required", echo=_REASONING),
     ),
     Server("nvidia", "https://integrate.api.nvidia.com/v1", ("NVIDIA_API_KEY",), ("integrate.api.nvidia.com",)),
+    Server("ollama-cloud", "https://ollama.com/v1", ("OLLAMA_API_KEY",), ("ollama.com",), _LOCAL),
     Server(
         "openrouter",
         "https://openrouter.ai/api/v1",
@@ -155,8 +156,12 @@ SERVERS: tuple[Server, ...] = (
 )
 """Sources: each server's own reference of its chat completions, and reports of what it refused."""
 
-UNKNOWN = Server("", "", (), (), Wishes(parallel_calls=False))
-"""What is assumed of a server that no entry matches: the least that all are known to take."""
+UNKNOWN = Server("", "", (), (), Wishes(parallel_calls=False, echo=("reasoning_details",)))
+"""What is assumed of a server that no entry matches: the least that all are known to take.
+
+Blocks of thoughts with their signatures go back to the server that gave them: where a model thought before it called,
+some refuse what follows without them.
+"""
 
 
 def server_named(name: str) -> Server | None:

@@ -190,7 +190,7 @@ class OpenAIChat(ChatModel):
                 raise ModelStreamError(text, partial=assembler.partial)
             if isinstance(chunk, dict) and (event == "error" or chunk.get("error")):
                 said = chunk.get("error") or chunk
-                raise failure_in_stream(said, self._where, assembler.partial, self._key)
+                raise failure_in_stream(said, self._where, assembler.partial, self._key, begun=assembler.has_content)
             shown += assembler.feed(chunk)
         return shown, False
 

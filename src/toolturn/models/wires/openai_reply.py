@@ -82,8 +82,9 @@ def read_body(body: Any, server: str, origin: str, echo: Collection[str]) -> Cha
 
 def _calls(message: Mapping[str, Any]) -> Any:
     found = message.get("tool_calls")
-    if not found and isinstance(message.get("function_call"), dict):
-        found = [{"function": message["function_call"]}]  # as it was before there were several
+    old = message.get("function_call")  # as it was before there were several; some send it empty beside the new
+    if not found and isinstance(old, dict) and (old.get("name") or old.get("arguments")):
+        found = [{"function": old}]
     if not isinstance(found, list):
         return found
     return [_call(item) for item in found]
@@ -155,7 +156,9 @@ def usage_of(usage: Any) -> Usage | None:
     written = _count(usage, "completion_tokens", "output_tokens")
     total = _count(usage, "total_tokens")
     inner = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
-    cached = _count(inner, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens", "cached_tokens")
+    cached = _count(inner, "cached_tokens") or _count(
+        usage, "prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens"
+    )
     outer = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
     reasoning = _count(outer, "reasoning_tokens") or _count(usage, "reasoning_tokens")
     if total > read + written:
@@ -164,7 +167,8 @@ def usage_of(usage: Any) -> Usage | None:
             written = total - read
         else:
             read = total
-    return Usage(read, written, cached, reasoning)
+    # parts of what was read and written: some servers count more than the whole
+    return Usage(read, written, min(cached, read), min(reasoning, written))
 
 
 def _count(counts: Any, *names: str) -> int:

@@ -61,6 +61,11 @@ class Assembler:
         self.begun = False
 
     @property
+    def has_content(self) -> bool:
+        """Whether more than the beginning of a reply has arrived."""
+        return bool(self._text or self._thoughts or self._calls or self.finish_reason)
+
+    @property
     def partial(self) -> str:
         """The text that has arrived."""
         return "".join(self._text)
@@ -113,7 +118,7 @@ class Assembler:
                     if isinstance(call, dict):
                         self._fragment(call)
             elif name == "function_call":
-                if isinstance(value, dict):
+                if isinstance(value, dict) and (value.get("name") or value.get("arguments")):
                     if self._legacy is None:
                         self._legacy = self._open()
                     self._add(self._legacy, value)
@@ -224,7 +229,7 @@ class Assembler:
         if self._thoughts:
             message["reasoning_content"] = "".join(self._thoughts)
         if self._details:
-            message["reasoning_details"] = self._details
+            message["reasoning_details"] = _joined(self._details)
         if refusal := "".join(self._refusal):
             message["refusal"] = refusal
         if self._calls:
@@ -233,3 +238,29 @@ class Assembler:
         if self._logprobs:
             choice["logprobs"] = {"content": self._logprobs}
         return {**self._body, "object": "chat.completion", "choices": [choice], "usage": self._usage}
+
+
+def _joined(details: list[Any]) -> list[Any]:
+    """Pieces of thoughts put together, since servers want a block back whole, with its signature."""
+    whole: list[Any] = []
+    for piece in details:
+        last = whole[-1] if whole else None
+        if not isinstance(piece, dict) or not isinstance(last, dict) or not _continues(last, piece):
+            whole.append(dict(piece) if isinstance(piece, dict) else piece)
+            continue
+        for name, value in piece.items():
+            if name in ("text", "summary") and isinstance(value, str):
+                last[name] = (last.get(name) or "") + value
+            elif value is not None:
+                last[name] = value
+    return whole
+
+
+def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
+    if piece.get("type") not in ("reasoning.text", "reasoning.summary") or last.get("signature"):
+        return False
+    return (
+        piece["type"] == last.get("type")
+        and piece.get("index") == last.get("index")
+        and piece.get("id") in (None, last.get("id"))
+    )
