@@ -143,7 +143,7 @@ def _types(schema: Any, root: Any) -> set[str]:
             wanted.add("object")
         else:
             wanted.add("string")
-    return wanted
+    return wanted or {"string"}
 
 
 def text_to_value(text: str, schema: object, name: str) -> Any:
