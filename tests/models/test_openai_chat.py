@@ -323,6 +323,20 @@ def test_an_error_after_the_model_had_begun_to_think_is_a_broken_stream() -> Non
         played.watch()
 
 
+def test_what_comes_before_an_error_is_handed_on_even_in_the_same_piece() -> None:
+    said = b'data: {"choices": [{"index": 0, "delta": {"content": "Par"}}]}\n\n'
+    failed = b'data: {"error": {"message": "boom", "code": 500}}\n\n'
+    seen: list[Any] = []
+
+    async def watch(model: OpenAIChat) -> None:
+        async for item in model.stream(USER):
+            seen.append(item)  # noqa: PERF401 - what came before the error is to be kept
+
+    with Played(Events((said + failed,), done=False)) as played, pytest.raises(ModelStreamError, match="boom"):
+        asyncio.run(watch(played.model))
+    assert seen == [Delta("Par")]
+
+
 def test_ollama_in_the_cloud_is_a_server_of_its_own() -> None:
     model = OpenAIChat("m", base_url="https://ollama.com")
     assert model.server.name == "ollama-cloud"

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from warnings import warn
 
-from ...errors import ModelProtocolError, ModelRequestError, ModelStreamError
+from ...errors import ModelError, ModelProtocolError, ModelRequestError, ModelStreamError
 from ...messages import ChatMessage, ChatResponse, ToolDef
 from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..failures import failure_in_stream, failure_of
@@ -159,18 +159,24 @@ class OpenAIChat(ChatModel):
         """What of each piece of a stream people may see, until its end is proven."""
         decoder = EventDecoder()
         done = False
+        shown: list[Delta] = []
         try:
             async for piece in reply.pieces():
-                shown, done = self._taken(decoder.feed(piece), assembler)
+                done = self._taken(decoder.feed(piece), assembler, shown)
                 if shown:
                     yield shown
+                    shown = []
                 if done:
                     break
             else:
-                shown, done = self._taken(decoder.close(), assembler)
+                done = self._taken(decoder.close(), assembler, shown)
                 yield shown
-        except ModelStreamError as error:
-            error.partial = error.partial or assembler.partial
+                shown = []
+        except ModelError as error:
+            if shown:  # it came before the error, in the same piece
+                yield shown
+            if isinstance(error, ModelStreamError):
+                error.partial = error.partial or assembler.partial
             raise
         if not done and assembler.finish_reason is None:
             text = f"the stream of {self._where} ended before the reply was complete"
@@ -178,12 +184,11 @@ class OpenAIChat(ChatModel):
         if not assembler.begun:
             raise ModelStreamError(f"the stream of {self._where} held no reply")
 
-    def _taken(self, events: list[ServerEvent], assembler: Assembler) -> tuple[list[Delta], bool]:
-        """What people may see of some events, and whether the stream says that it has ended."""
-        shown: list[Delta] = []
+    def _taken(self, events: list[ServerEvent], assembler: Assembler, shown: list[Delta]) -> bool:
+        """Add what people may see of some events, and return whether the stream says that it has ended."""
         for event, data in events:
             if data == "[DONE]":
-                return shown, True
+                return True
             chunk = parsed(data)
             if chunk is UNREADABLE:
                 text = f"{self._where} sent a piece of a stream that is not JSON"
@@ -192,7 +197,7 @@ class OpenAIChat(ChatModel):
                 said = chunk.get("error") or chunk
                 raise failure_in_stream(said, self._where, assembler.partial, self._key, begun=assembler.has_content)
             shown += assembler.feed(chunk)
-        return shown, False
+        return False
 
     # --- what goes out -----------------------------------------------------------------
 
