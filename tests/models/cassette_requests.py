@@ -25,8 +25,8 @@ EXPLAINED = {
     "reasoning left out": "Their client sends what the model thought back to any server; we do where our table holds "
     "that the server wants it, since it is paid for again and some refuse the field.",
     "empty reasoning": "A message that their client invented has an empty reasoning; in ours it has none.",
-    "signature sent back": "We send back the signature of the thoughts, as the server's documents ask for; their "
-    "client loses it.",
+    "signature sent back": "We send the signature of the thoughts back with the message it came in; their client loses "
+    "it.",
     "mark of a cache": "They mark what is to be cached; our messages and tools have no such mark.",
     "sound": "They send sound; our messages hold text, images and files. (The server refused it.)",
     "fields without meaning": "Their client adds fields that say nothing: `prefix: false`, the `index` of a call.",
