@@ -31,6 +31,7 @@ ROWS = (
     row("raw", Raw(b"SSH-2.0\r\n")),
     row("nothing", Raw()),
     row("stream_cut", Events((b": hi\n\n",), False, "cut")),
+    row("closes", Http(200, {}, ending="closes")),
     row("refused", Http(429, {"error": {}}, {"retry-after": "7"})),
 )
 
@@ -139,6 +140,15 @@ def test_headers_of_a_row_are_sent(server: LabServer) -> None:
 def test_a_body_may_be_cut(server: LabServer, stream: bool) -> None:
     with connected(server) as connection, pytest.raises((http.client.IncompleteRead, ConnectionError)):
         post(connection, "stream_cut" if stream else "cut", "cut", stream=stream).read()
+
+
+def test_a_connection_may_close_after_a_whole_body_unannounced(server: LabServer) -> None:
+    with connected(server) as connection:
+        reply = post(connection, "closes")
+        assert reply.getheader("connection") is None
+        assert reply.read() == b"{}"
+        assert connection.sock is not None
+        assert connection.sock.recv(1) == b""
 
 
 def test_a_body_may_never_come(server: LabServer) -> None:

@@ -80,13 +80,14 @@ class Events:
     Args:
         items: Chunks (dictionaries), or bytes that are written as they are.
         done: Whether ``[DONE]`` ends it.
-        ending: ``whole``, ``cut`` (the connection closes within the body), or ``stall`` (nothing more comes).
+        ending: ``whole``, ``cut`` (the connection closes within the body), ``stall`` (nothing more comes), or
+            ``closes`` (the connection closes after the body, unannounced).
         split: Bytes per piece written to the connection; an item at a time where 0.
     """
 
     items: tuple[Mapping[str, Any] | bytes, ...]
     done: bool = True
-    ending: Literal["whole", "cut", "stall"] = "whole"
+    ending: Literal["whole", "cut", "stall", "closes"] = "whole"
     split: int = 0
 
 
@@ -98,13 +99,13 @@ class Http:
         status: The status.
         body: Bytes, or a JSON value.
         headers: Further headers; ``{date+2}`` in a value is the time two seconds from now.
-        ending: ``whole``, ``cut``, ``stall``, or ``endless`` (the body is repeated for a hundred megabytes).
+        ending: As of :class:`Events`, or ``endless`` (the body is repeated for a hundred megabytes).
     """
 
     status: int
     body: Any = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    ending: Literal["whole", "cut", "stall", "endless"] = "whole"
+    ending: Literal["whole", "cut", "stall", "closes", "endless"] = "whole"
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,7 @@ class _Connection:
         if wire.chunked:
             headers.append(("transfer-encoding", "chunked"))
         else:
-            missing = 0 if wire.ending == "whole" else 100
+            missing = 0 if wire.ending in ("whole", "closes") else 100
             headers.append(("content-length", str(sum(map(len, wire.pieces)) + missing)))
         await self._write(self._http.send(h11.Response(status_code=wire.status, headers=headers, reason=b"")))
         for piece in wire.pieces:
@@ -248,4 +248,4 @@ class _Connection:
             case "cut":
                 return False
         await self._write(self._http.send(h11.EndOfMessage()))
-        return self._http.our_state is not h11.MUST_CLOSE
+        return wire.ending != "closes" and self._http.our_state is not h11.MUST_CLOSE

@@ -29,7 +29,7 @@ class Wire:
     status: int | None
     headers: tuple[tuple[str, str], ...]
     pieces: tuple[bytes, ...]
-    ending: Literal["whole", "cut", "stall", "endless"] = "whole"
+    ending: Literal["whole", "cut", "stall", "closes", "endless"] = "whole"
     chunked: bool = False
 
 

@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import AFTER, FAILS, Answer, Failure, Fault, Http, Kind, Raw, Reply, Way, asks, call, ran, says
+from ..rows import (
+    AFTER,
+    FAILS,
+    Answer,
+    Both,
+    Events,
+    Failure,
+    Fault,
+    Http,
+    Kind,
+    Raw,
+    Reply,
+    Way,
+    asks,
+    call,
+    ran,
+    says,
+)
+from ..wire import delta, encoded, event
 
+_CALL: Final = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
+_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: "
 _ADD: Final = asks(call("add", {"a": 1, "b": 2}))
 _RAN: Final = ran("add", a=1, b=2)
 _AGAIN: Final = (Way(Answer(AFTER)), Way(Failure()))
@@ -31,6 +51,23 @@ def _later(name: str, text: str, reply: Reply, **more: Any) -> Fault:
     """A failure after a tool has run: the turn may be saved by asking again, or its transcript must not be lost."""
     ways = (Way(Failure(transcript=True), (_RAN,)),)
     return Fault(f"http_{name}_after_tool", text, (_ADD, reply), ways, **more)
+
+
+def _completion(message: dict[str, Any], finish: str) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": None, **message}, "finish_reason": finish}
+    return {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+
+
+def _by_hand(before: bytes = b"") -> Reply:
+    """A reply without a length, which the end of the connection ends; with something in front of its head."""
+    plain = encoded(_completion({"content": "Hello"}, "stop"))
+    chunks = (delta(role="assistant", content="Hel"), delta(content="lo"), delta("stop"))
+    events = b"".join(map(event, chunks)) + b"data: [DONE]\n\n"
+    head = before + _HEAD
+    return Both(
+        Raw(head + b"application/json\r\n\r\n" + plain),
+        Raw(head + b"text/event-stream\r\n\r\n" + events),
+    )
 
 
 _HTML: Final = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
@@ -174,6 +211,32 @@ ROWS: Final = (
         Http(200, b" " * 1_000_000, {"content-type": "application/json"}, "endless"),
         needs=("timeout",),
         timeout=2.0,
+    ),
+    Fault(
+        "http_no_length",
+        "The reply has no length and ends with the connection, as HTTP/1.1 allows.",
+        (_by_hand(),),
+        (Way(Answer("Hello")),),
+    ),
+    Fault(
+        "http_early_hints",
+        "An interim reply comes before the reply.",
+        (_by_hand(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"),),
+        (Way(Answer("Hello")), Way(Failure())),
+    ),
+    Fault(
+        "http_closes_after_reply",
+        "The connection closes after a reply, unannounced, just when the next request is due.",
+        (
+            Both(
+                Http(200, _completion({"tool_calls": [_CALL]}, "tool_calls"), {}, "closes"),
+                Events(
+                    (delta(role="assistant", tool_calls=[{**_CALL, "index": 0}]), delta("tool_calls")), ending="closes"
+                ),
+            ),
+            says(AFTER),
+        ),
+        (Way(Answer(AFTER), (_RAN,)), Way(Failure(transcript=True), (_RAN,))),
     ),
     _later("500", "The server fails, always, once a tool has run.", Http(500, _SERVER_ERROR)),
     _later("401", "The key is revoked once a tool has run.", Http(401, _error("Key revoked", "invalid_request_error"))),
