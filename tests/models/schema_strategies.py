@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ Json = dict[str, Any]
 
 # parameters may be called like keywords
 NAMES = st.sampled_from(["a", "b", "title", "type", "properties", "items", "default", "enum", "required", "x-1"])
+ODD_NAMES = st.sampled_from(["a", "o k", "o_k", "é", "$ref", "1st", "n" * 70, "a/b", "a~b", ""])
 _SCALARS = st.one_of(st.text("abc", max_size=3), st.integers(-3, 3), st.booleans(), st.none(), st.just(0.5))
 
 
@@ -57,8 +59,14 @@ def leaves(references: tuple[str, ...] = ()) -> st.SearchStrategy[Json]:
 
 
 @st.composite
-def objects(draw: st.DrawFn, inner: st.SearchStrategy[Json], *, closed: bool | None = None) -> Json:
-    properties = draw(st.dictionaries(NAMES, inner, max_size=4))
+def objects(
+    draw: st.DrawFn,
+    inner: st.SearchStrategy[Json],
+    *,
+    closed: bool | None = None,
+    names: st.SearchStrategy[str] = NAMES,
+) -> Json:
+    properties = draw(st.dictionaries(names, inner, max_size=4))
     schema: Json = {"type": "object", "properties": properties}
     required = draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
     if required:
@@ -69,7 +77,9 @@ def objects(draw: st.DrawFn, inner: st.SearchStrategy[Json], *, closed: bool | N
     return schema
 
 
-def _wider(inner: st.SearchStrategy[Json], closed: bool | None) -> st.SearchStrategy[Json]:
+def _wider(
+    inner: st.SearchStrategy[Json], closed: bool | None, names: st.SearchStrategy[str]
+) -> st.SearchStrategy[Json]:
     described = st.builds(lambda schema: {**schema, "description": "D", "title": "T"}, inner)
     arrays = st.builds(lambda item, more: {"type": "array", "items": item, **more}, inner, _sizes())
     tuples = st.builds(
@@ -90,23 +100,33 @@ def _wider(inner: st.SearchStrategy[Json], closed: bool | None) -> st.SearchStra
     both = st.builds(
         lambda one, other: {"allOf": [one, other]}, objects(inner, closed=False), objects(inner, closed=False)
     )
-    return st.one_of(objects(inner, closed=closed), arrays, tuples, maps, unions, both, described)
+    return st.one_of(objects(inner, closed=closed, names=names), arrays, tuples, maps, unions, both, described)
 
 
 def _sizes() -> st.SearchStrategy[Json]:
     return st.sampled_from([{}, {"maxItems": 2}, {"minItems": 1}, {"uniqueItems": True}])
 
 
-@st.composite
-def tool_schemas(draw: st.DrawFn, *, closed: bool | None = None) -> Json:
-    """The schema of a tool such as people write, with definitions that may refer to each other and themselves."""
-    count = draw(st.integers(0, 2))
+@cache
+def _parts(count: int, closed: bool | None, names: st.SearchStrategy[str]) -> st.SearchStrategy[Json]:
+    """Schemas that may refer to so many definitions; made once, for making a strategy takes longer than drawing."""
     references = tuple(f"#/$defs/D{number}" for number in range(count))
-    inner = st.recursive(leaves(references), lambda parts: _wider(parts, closed), max_leaves=6)
-    schema = draw(objects(inner, closed=closed))
-    if count:
-        schema["$defs"] = {f"D{number}": draw(inner) for number in range(count)}
-    return schema
+    return st.recursive(leaves(references), lambda parts: _wider(parts, closed, names), max_leaves=6)
+
+
+@cache
+def _tools(count: int, closed: bool | None, names: st.SearchStrategy[str]) -> st.SearchStrategy[Json]:
+    parts = _parts(count, closed, names)
+    root = objects(parts, closed=closed, names=names)
+    if not count:
+        return root
+    definitions = st.fixed_dictionaries({f"D{number}": parts for number in range(count)})
+    return st.builds(lambda schema, defined: {**schema, "$defs": defined}, root, definitions)
+
+
+def tool_schemas(*, closed: bool | None = None, names: st.SearchStrategy[str] = NAMES) -> st.SearchStrategy[Json]:
+    """The schema of a tool such as people write, with definitions that may refer to each other and themselves."""
+    return st.one_of([_tools(count, closed, names) for count in range(3)])
 
 
 @st.composite

@@ -469,6 +469,47 @@ def test_endless_words_are_cut() -> None:
     assert len(made["description"]) < 300
 
 
+def test_a_title_that_tells_something_is_a_description() -> None:
+    assert property_of({"type": "integer", "title": "Number of results"}) == {
+        "type": "integer",
+        "description": "Number of results",
+    }
+    assert property_of({"type": "integer", "title": "P"}) == {"type": "integer"}
+    assert property_of({"type": "integer", "title": "T", "description": "D"}) == {"type": "integer", "description": "D"}
+
+
+@everywhere
+def test_an_enumeration_whose_values_are_not_of_the_type_is_said(profile: Profile) -> None:
+    made = property_of({"type": "string", "enum": [1, 2]}, profile)
+    assert made == {"type": "string", "description": "One of 1, 2"}
+
+
+def test_a_required_property_that_is_not_declared_is_said() -> None:
+    made = property_of({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b", "a"]})
+    assert made["required"] == ["a"]
+    assert made["description"] == "Also needs b"
+
+
+def test_a_description_of_a_recursion_is_kept_under_strict() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "description": "The next one."}}}
+    fitted = tool({**taking(p={"$ref": "#/$defs/N"}), "$defs": {"N": node}}, OPENAI_STRICT)
+    assert fitted.strict
+    assert fitted.parameters is not None
+    assert fitted.parameters["$defs"]["N"]["properties"]["next"] == {
+        "anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}],
+        "description": "The next one.",
+    }
+
+
+@everywhere
+def test_an_alias_of_a_union_says_its_own_name(profile: Profile) -> None:
+    parameters = tool(taking(**{"o k?": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}), profile).parameters
+    assert parameters is not None
+    ((name, schema),) = parameters["properties"].items()
+    assert (name == "o k?") is (profile in (OPENAI, OPENAI_STRICT))
+    assert ('its own name is "o k?"' in str(schema).replace("I", "i")) is (name != "o k?")
+
+
 # --- sizes ----------------------------------------------------------------------------------------
 
 

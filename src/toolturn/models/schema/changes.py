@@ -6,7 +6,7 @@ from typing import Any
 
 from ...frozen import frozen
 from .profiles import Profile
-from .source import Json, SchemaFault
+from .source import Json
 
 ROOT = "arguments"
 """The only property of an object that stands for the arguments as a whole."""
@@ -65,9 +65,7 @@ class Measure:
             (self._values, profile.max_enum_values, "enumerated values"),
             (self._chars, profile.max_chars, "characters of names and enumerated values"),
         ):
-            if count > most:
-                if profile.fallback is None:
-                    raise SchemaFault("", f"more than {most:,} {what}")
+            if most and count > most:
                 raise NotExpressible("", f"more than {most:,} {what}")
         return self._changes
 

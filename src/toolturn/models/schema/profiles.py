@@ -36,7 +36,7 @@ class Profile:
         max_description: Characters of a tool's description; the rest goes into that of the parameters; 0 for any.
         max_depth: Objects and arrays inside each other, the outermost one counted; at least 2.
         max_nodes: Schemas in one tool, once references are inlined.
-        max_properties: Properties in one tool.
+        max_properties: Properties in one tool; 0 for any number, here and below.
         max_enum_values: Values of all enumerations of one tool.
         max_chars: Characters of all property names and enumerations of one tool.
         unroll: How often a recursive schema is inlined before it is cut.
@@ -62,9 +62,9 @@ class Profile:
     max_description: int = 0
     max_depth: int = 16
     max_nodes: int = 2_000
-    max_properties: int = 2_000
-    max_enum_values: int = 5_000
-    max_chars: int = 200_000
+    max_properties: int = 0
+    max_enum_values: int = 0
+    max_chars: int = 0
     unroll: int = 2
     fallback: Profile | None = None
 

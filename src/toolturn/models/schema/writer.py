@@ -179,17 +179,21 @@ class Writer:
                 words.append(said("default", notes["default"]))
         if "examples" in notes:
             words.append(said("examples", notes["examples"]))
-        text = described(notes.get("description", ""), [*words])
-        if not text or "$ref" in node:
+        text = described(notes.get("description", ""), words)
+        if not text:
             return node
-        if "anyOf" in node and self._profile.union_alone:
-            for branch in node["anyOf"]:
-                own = branch.get("description")
-                branch["description"] = f"{text}: {own}" if own else text
-        else:
-            own = node.get("description")
-            node["description"] = f"{text} ({own})" if own else text
+        if "$ref" in node:
+            # nothing may stand beside a reference
+            node = {"anyOf": [node]}
+        for target in self._describable(node):
+            own = target.get("description")
+            target["description"] = text if not own else f"{text}: {own}" if target is not node else f"{text} ({own})"
         return node
+
+    def _describable(self, node: Json) -> list[Json]:
+        """Where the description of a schema belongs."""
+        branches: list[Json] | None = node.get("anyOf") if self._profile.union_alone else None
+        return [node] if branches is None else branches
 
     def _union(self, alternatives: list[Alternative], place: str, depth: int) -> Json:
         branches: list[Json] = []
@@ -224,7 +228,13 @@ class Writer:
         types = keywords.get("type") or _implied(keywords)
         if values is not None:
             values = [value for value in values if not types or is_of(value, types)]
-            types = list(dict.fromkeys(type_of(value) for value in values)) if values else types
+            if values:
+                types = list(dict.fromkeys(type_of(value) for value in values))
+            else:
+                # no value is of the type: one of the two is a mistake, and which of them only the tool can tell
+                self._drop(step(place, "enum"))
+                words.append(said("enum", keywords["enum"]))
+                values = None
         if not types:
             return self._any(place, depth), words
         kinds = [kind for kind in types if kind != "null" and not (kind == "integer" and "number" in types)]
@@ -250,6 +260,9 @@ class Writer:
                 self._drop(step(place, "enum"))
                 free = Alternative({"type": [kind]}, item.trail)
                 return self._shaped(kind, free, place, depth)[0], [said("enum", values)]
+            for keyword in _OF_TYPE.get(kind, ()):
+                if keyword in item.keywords:
+                    self._drop(step(place, keyword))
             return self._enumerated(kind, values, place)
         if kind in ("object", "array"):
             return self._shaped(kind, item, place, depth)
@@ -302,6 +315,9 @@ class Writer:
         keywords, profile = item.keywords, self._profile
         words: list[str] = []
         node: Json = {"type": "array"}
+        if keywords.get("unevaluatedItems") is False:
+            keywords = {"items": False, **keywords}
+            del keywords["unevaluatedItems"]
         items = keywords.get("items")
         first = keywords.get("prefixItems", [])
         inside = step(place, "items")
@@ -341,7 +357,7 @@ class Writer:
         self._constrain(node, keywords, "object", place, words)
         if profile.closed and (extra not in (None, False) or not (root or "properties" in keywords or extra is False)):
             raise NotExpressible(place, "an object of any keys")
-        self._write_properties(node, item, place, depth)
+        words += self._write_properties(node, item, place, depth)
         if profile.closed:
             node["additionalProperties"] = False
         elif profile.maps == "taken":
@@ -358,7 +374,7 @@ class Writer:
             words.append("any keys")
         return node, words
 
-    def _write_properties(self, node: Json, item: Alternative, place: str, depth: int) -> None:
+    def _write_properties(self, node: Json, item: Alternative, place: str, depth: int) -> list[str]:
         keywords, profile = item.keywords, self._profile
         properties = keywords.get("properties", {})
         made: Json = {}
@@ -373,9 +389,14 @@ class Writer:
                 continue
             child = self._node(value, item.trail, inside, depth + 1)
             alias = property_alias(name, profile.property_names, made.keys() | properties.keys())
+            words = [_telling_title(name, value)] if "description" not in child else []
             if alias != name:
                 names[alias] = name
-                child["description"] = described(child.get("description", ""), [f'its own name is "{name[:100]}"'])
+                words.append(f'its own name is "{name[:100]}"')
+            if any(words):
+                child = {"anyOf": [child]} if "$ref" in child else child
+                for target in self._describable(child):
+                    target["description"] = described(target.get("description", ""), words)
             if name in needed:
                 required.append(alias)
             elif profile.closed:
@@ -384,7 +405,8 @@ class Writer:
                     optional.add(alias)
                     child = with_null(child, profile.nulls)
             made[alias] = child
-        if needed - properties.keys():
+        missing = [name for name in keywords.get("required", ()) if name not in properties]
+        if missing:
             self._drop(step(place, "required"))
         if made:
             node["properties"] = made
@@ -392,6 +414,7 @@ class Writer:
             node["required"] = required
         if names or optional:
             node[CHANGE] = Change(names, frozenset(optional))
+        return [f"also needs {', '.join(missing[:20])}"] if missing else []
 
     def _shaped(self, kind: str, item: Alternative, place: str, depth: int) -> tuple[Json, list[str]]:
         """An object or array; one whose content would be too deep takes anything."""
@@ -445,6 +468,18 @@ def _named(item: Alternative, name: str) -> str:
     schema = item.keywords.get("properties", {}).get(name)
     values: list[Any] = canonical(schema, said_nothing).get("enum", []) if isinstance(schema, dict) else []
     return f"{name} = {shown(values[0])}" if len(values) == 1 else name
+
+
+def _telling_title(name: str, schema: Any) -> str:
+    """A title that says more than the name it stands beside; most are made from that."""
+    title = schema.get("title") if isinstance(schema, dict) else None
+    if not isinstance(title, str) or _letters(title) == _letters(name):
+        return ""
+    return title.strip()
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def _extra(keywords: Json) -> Any:
