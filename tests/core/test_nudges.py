@@ -24,6 +24,7 @@ from toolturn.turn import CallModel
 USER = ChatMessage("user", "go")
 EMPTY = ChatResponse("", None, None, "stop")
 ANNOUNCED = ChatResponse("I will look that up.", None, [], "tool_calls")
+BROKEN = ChatResponse("", None, None, "malformed_function_call")
 TRUNCATED = ChatResponse("", None, None, "length")
 
 
@@ -34,7 +35,7 @@ def run(replies: list[Any], **options: Any) -> Any:
     return result
 
 
-@pytest.mark.parametrize("reply", [EMPTY, ANNOUNCED], ids=["empty", "announced"])
+@pytest.mark.parametrize("reply", [EMPTY, ANNOUNCED, BROKEN], ids=["empty", "announced", "broken"])
 def test_a_nudged_model_may_still_answer_and_the_transcript_knows_nothing_of_it(reply: ChatResponse) -> None:
     result = run([reply, "done"], nudges=1)
     assert (result.content, result.iterations) == ("done", 2)

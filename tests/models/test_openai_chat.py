@@ -18,6 +18,7 @@ from toolturn import (
     Tool,
     ToolCall,
     ToolDef,
+    ToolLoopMalformedResponseError,
     ToolLoopModelError,
     Turn,
     run_tool_loop,
@@ -220,6 +221,29 @@ def test_nobody_there_is_told_with_the_address() -> None:
 def test_the_models_of_a_server_are_listed() -> None:
     with Played(Chat("hi")) as played:
         assert asyncio.run(played.model.models()) == ("m",)
+
+
+def test_a_call_that_the_server_could_not_read_is_the_models_fault_and_may_be_nudged() -> None:
+    failed = Http(400, {"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}})
+    with Played(failed, Chat("done"), Chat("done")) as played:
+        assert played.ask(TOOLS).finish_reason == "malformed_function_call"
+    with Played(failed, Chat("done")) as played:
+        result = asyncio.run(run_tool_loop(USER, [TEMPERATURE], played.model, nudges=1))
+    assert (result.content, result.iterations) == ("done", 2)
+    with Played(failed) as played, pytest.raises(ToolLoopMalformedResponseError):
+        asyncio.run(run_tool_loop(USER, [TEMPERATURE], played.model))
+    with Played(failed) as played:
+        assert [item.finish_reason for item in played.watch(TOOLS)] == ["malformed_function_call"]
+
+
+def test_a_servers_own_tools_stand_beside_those_of_the_turn() -> None:
+    own = [{"type": "web_search"}]
+    with Played(Chat("hi")) as played:
+        played.ask(TOOLS[1:2], ModelSettings(extra={"tools": own}))
+        played.ask((), ModelSettings(extra={"tools": own}))
+    first, second = played.bodies
+    assert [tool["type"] for tool in first["tools"]] == ["function", "web_search"]
+    assert second["tools"] == own
 
 
 # --- whole turns ---------------------------------------------------------------------------

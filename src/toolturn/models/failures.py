@@ -69,6 +69,18 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, server: str
     return kind(_hidden(f"{server} {what} (HTTP {status}){said}", key), **more)
 
 
+def tells_of_broken_call(body: bytes) -> bool:
+    """Return whether a refusal blames what the model wrote as a call, not what it was sent.
+
+    Groq checks calls itself and replies so (https://console.groq.com/docs/tool-use); asked again, a model may do
+    better.
+
+    Args:
+        body: The body of a reply with status 400.
+    """
+    return _said(body)[1] == "tool_use_failed"
+
+
 def failure_in_stream(
     error: Any, server: str, partial: str, key: str | None = None, *, begun: bool = False
 ) -> ModelError:

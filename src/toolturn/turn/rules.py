@@ -40,7 +40,11 @@ class Refusal:
 
 TRUNCATED = Refusal(ToolLoopTruncatedResponseError, "model response was truncated")
 FILTERED = Refusal(ToolLoopFilteredResponseError, "model response was filtered or refused by the provider")
-BROKEN_CALL = Refusal(ToolLoopMalformedResponseError, "the provider reported a malformed tool call")
+BROKEN_CALL = Refusal(
+    ToolLoopMalformedResponseError,
+    "the provider reported a malformed tool call",
+    nudge="Your tool call could not be read. Call the tool again with valid JSON arguments, or answer in plain text.",
+)
 NO_CALLS = Refusal(
     ToolLoopMalformedResponseError,
     "model reported tool calls without returning any calls",

@@ -11,7 +11,7 @@ from warnings import warn
 from ...errors import ModelError, ModelProtocolError, ModelRequestError, ModelStreamError
 from ...messages import ChatMessage, ChatResponse, ToolDef
 from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
-from ..failures import failure_in_stream, failure_of
+from ..failures import failure_in_stream, failure_of, tells_of_broken_call
 from ..ingest import ingest
 from ..ingest.streamed import ShownText
 from ..schema import FittedTools, fit_all, profile_named
@@ -122,7 +122,7 @@ class OpenAIChat(ChatModel):
         async with self._sender().send(request, self._timeouts) as reply:
             data = await reply.read()
         if reply.status != 200:
-            raise failure_of(reply.status, reply.headers, data, self._where, self._key)
+            return self._refused(reply, data)
         return self._response(self._parsed(data), seen, offer)
 
     async def stream(
@@ -136,8 +136,8 @@ class OpenAIChat(ChatModel):
         request, seen = self._request(messages, offer, settings, stream=True)
         async with self._sender().send(request, self._timeouts) as reply:
             if reply.status != 200:
-                raise failure_of(reply.status, reply.headers, await reply.read(), self._where, self._key)
-            if reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
+                response = self._refused(reply, await reply.read())
+            elif reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
                 # a server that does not stream replies with the whole
                 response = self._response(self._parsed(await reply.read()), seen, offer)
             else:
@@ -154,6 +154,12 @@ class OpenAIChat(ChatModel):
                 for part in shown.rest(response.content):
                     yield part
         yield response
+
+    def _refused(self, reply: HttpReply, data: bytes) -> ChatResponse:
+        """What a reply without success is: a failure, unless it tells of a call that the model wrote wrong."""
+        if reply.status == 400 and tells_of_broken_call(data):
+            return ChatResponse("", finish_reason="malformed_function_call", raw=parsed(data))
+        raise failure_of(reply.status, reply.headers, data, self._where, self._key)
 
     async def _deltas(self, reply: HttpReply, assembler: Assembler) -> AsyncIterator[list[Delta]]:
         """What of each piece of a stream people may see, until its end is proven."""
@@ -241,12 +247,15 @@ class OpenAIChat(ChatModel):
         self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings | None, *, stream: bool
     ) -> tuple[HttpRequest, Collection[Any]]:
         more = b""
+        field = offer.field
         chosen = settings or self.settings
         if chosen is not _NO_SETTINGS:
             try:
                 fields = settings_fields(chosen, self.wishes, offer.fitted.aliases, tools=bool(offer.field))
             except ValueError as exc:
                 raise ModelRequestError(str(exc)) from None
+            if field and (servers_own := fields.pop("tools", None)):
+                field = field[:-1] + b"," + to_bytes(servers_own)[1:]
             if fields:
                 more = b"," + to_bytes(fields)[1:-1]
         if stream:
@@ -254,7 +263,7 @@ class OpenAIChat(ChatModel):
             if self.wishes.stream_usage:
                 more += b',"stream_options":{"include_usage":true}'
         pieces, seen = offer.encoder.encode(messages)
-        body = b"".join((self._opening, b",".join(pieces), b"]", offer.field, more, b"}"))
+        body = b"".join((self._opening, b",".join(pieces), b"]", field, more, b"}"))
         return HttpRequest("POST", self.url, self._headers, body), seen
 
     # --- what comes in -----------------------------------------------------------------
