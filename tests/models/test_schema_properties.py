@@ -80,7 +80,7 @@ def test_where_nothing_was_dropped_what_a_model_may_write_satisfies_the_own_sche
 
 
 # Gemini can not be told that an object is closed, and of most schemas something is lost.
-@settings(SLOW, max_examples=max(10, settings.default.max_examples // 5))
+@settings(SLOW, max_examples=max(10, settings().max_examples // 5))
 @given(schema=TELLABLE, data=st.data())
 def test_where_nothing_was_dropped_for_gemini_its_calls_satisfy_the_own_schema(
     schema: dict[str, Any], data: st.DataObject

@@ -164,6 +164,21 @@ def test_synchronous_turns_share_their_connection_and_end_without_a_warning(whic
         assert server.connections == 1
 
 
+def test_uvloop_is_an_event_loop_like_another() -> None:
+    pytest.importorskip("uvloop")
+    text = f"""{ASK}
+    import uvloop
+
+    async def several():
+        return b"".join([*await asyncio.gather(*(ask() for _ in range(5))), await ask()])
+
+    print(uvloop.run(several()))
+    """
+    with serving_in_a_thread(answering) as server:
+        assert program(text, server.url, "asyncio") == "b'okokokokokok'\n"
+        assert server.connections == 5
+
+
 @pytest.mark.parametrize("which", ["asyncio", "httpx2"])
 def test_a_request_under_way_does_not_hold_up_the_end_of_the_program(which: str) -> None:
     async def silent(peer: Peer) -> None:

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from ...errors import ModelError, ModelUnavailableError
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _IDLE_SECONDS = 55.0
 _IDLE_CONNECTIONS = 100
 _SETTLED_SECONDS = 0.01
+# Where a host has several addresses, a dead one costs this much and not the whole time; uvloop does not know it.
+_SEVERAL_ADDRESSES: dict[str, Any] = {"happy_eyeballs_delay": 0.25}
 
 
 class AsyncioTransport:
@@ -242,7 +244,7 @@ class _Pool:
                 address.port,
                 ssl=trust,
                 server_hostname=address.host if trust else None,
-                happy_eyeballs_delay=0.25,
+                **(_SEVERAL_ADDRESSES if isinstance(loop, asyncio.BaseEventLoop) else {}),
             )
             return connection
         secure, host, port, credentials = _parts_of(proxy)
