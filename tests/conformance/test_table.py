@@ -40,7 +40,7 @@ def test_the_text_has_a_line_per_row_and_one_per_failure() -> None:
         "    a, streamed: answered 'a|b'\n"
         "\n"
         "a 1.2: 1 of 3 rows passed, 2 of 5 turns\n"
-        "library 1.2: 1 of 2 rows passed, 3 of 4 turns; 1 turns are about what it does not offer"
+        "library 1.2: 1 of 2 rows passed, 3 of 4 turns; not offered: 1"
     )
 
 

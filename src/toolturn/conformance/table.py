@@ -40,7 +40,7 @@ class _Columns:
         text = f"{adapter} {version}".rstrip()
         text += f": {len(rows) - len(failed)} of {len(rows)} rows passed, {sum(judged)} of {len(judged)} turns"
         missing = len(mine) - len(judged)
-        return text + (f"; {missing} turns are about what it does not offer" if missing else "")
+        return text + (f"; not offered: {missing}" if missing else "")
 
 
 def as_text(results: Sequence[Result], *, failures_only: bool = False) -> str:
