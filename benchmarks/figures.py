@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 OURS = "toolturn"
+OURS_HTTP = "toolturn_http"
 FLOOR = "handwritten_pydantic"
 HTTP_FLOOR = "handwritten_pyreqwest"
 SMALL, LARGE = 20, 10_000
@@ -237,6 +238,11 @@ def _import(samples: Samples) -> Iterable[Figure]:
     milliseconds = [paired(lambda s: s * 1e3, column) for column in (ours, floor)]
     text = "import, less a bare interpreter: CPU"
     yield Figure("import_cpu", text, ratio, 1.5, detail=against(*milliseconds, "ms"))
+    http = samples.each(OURS_HTTP, "import", "cpu")
+    ratio = values(paired(lambda a, b: a / b, http, ours))
+    milliseconds = [paired(lambda s: s * 1e3, column) for column in (http, ours)]
+    text = "import for a model behind HTTP, over import toolturn: CPU"
+    yield Figure("import_http", text, ratio, 1.5, detail=against(*milliseconds, "ms"))
 
 
 def _events(samples: Samples) -> Iterable[Figure]:

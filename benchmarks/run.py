@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import imports
-from figures import FLOOR, OURS, Samples, figures
+from figures import FLOOR, OURS, OURS_HTTP, Samples, figures
 from process import VENVS, Adapter, FakeServer, Worker, allowed_cores, calmest_first, known_adapters, pin
 from report import print_adapters, print_figures, print_versions
 
@@ -96,7 +96,7 @@ def chosen(args: argparse.Namespace) -> list[Adapter]:
     if args.only is not None:
         names = [FLOOR, *args.only.split(",")]
     else:
-        names = [FLOOR, OURS] if args.quick else known_adapters()
+        names = [FLOOR, OURS, OURS_HTTP] if args.quick else known_adapters()
     adapters = [Adapter(name, args.venvs) for name in dict.fromkeys(names)]
     absent = [adapter.name for adapter in adapters if not adapter.installed]
     if absent:
