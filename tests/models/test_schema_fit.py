@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolturn.messages import ChatResponse, ToolCall, ToolDef
+from toolturn.messages import ChatResponse, Repair, ToolCall, ToolDef
 from toolturn.models.schema import (
     ANTHROPIC,
     GEMINI,
@@ -689,6 +689,30 @@ def test_a_reply_gets_own_names_and_arguments_back() -> None:
     assert calls == [ToolCall("1", "my tool", "{}"), ToolCall("2", "my tool", "{n")]
     assert reply.tool_calls is not None
     assert reply.tool_calls[0].name == "my_tool"
+
+
+def test_a_name_that_only_nearly_fits_is_recorded_and_only_where_tools_were_renamed() -> None:
+    fitted = fit_all([ToolDef("my tool", "", {}), ToolDef("plain", "", {})], OPENAI)
+    reply = fitted.unalias(ChatResponse("", tool_calls=[ToolCall("1", "My-Tool", "{}"), ToolCall("2", "Plain", "{}")]))
+    assert reply.tool_calls == [ToolCall("1", "my tool", "{}"), ToolCall("2", "Plain", "{}")]
+    assert reply.repairs == (Repair("name", "'My-Tool' was read as 'my tool'"),)
+
+
+def test_what_was_offered_is_named_as_the_model_knows_it() -> None:
+    fitted = fit_all([ToolDef("my tool", "D", {}), ToolDef("x", "", taking(**{"o k": {"type": "string"}}))], ANTHROPIC)
+    assert [definition.name for definition in fitted.offered] == ["my_tool", "x"]
+    assert list(fitted.offered[1].parameters["properties"]) == ["o_k"]
+    assert fit_all([ToolDef("x", "", {})], GEMINI).offered == (ToolDef("x", "", {"type": "object"}),)
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"n": null, "n": 1}', '{"n": NaN}', "[null]", "", "null", '{"n": null} {"n": 2}']
+)
+def test_arguments_that_must_be_refused_are_not_made_better(arguments: str) -> None:
+    definition = ToolDef("tool", "", {"type": "object", "properties": {"n": {"type": "integer"}}})
+    fitted = fit_all([definition], OPENAI_STRICT)
+    reply = ChatResponse("", tool_calls=[ToolCall("1", "tool", arguments)])
+    assert fitted.unalias(reply) is reply
 
 
 def test_a_reply_with_nothing_to_undo_is_returned_itself() -> None:

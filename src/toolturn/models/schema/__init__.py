@@ -5,7 +5,8 @@ Per provider a table says what is taken; one walker writes it, by position, so t
 """
 
 from .changes import Change
-from .fit import FittedTool, FittedTools, UnusableTool, fit, fit_all, restore_arguments
+from .fit import UnusableTool, fit, fit_all
+from .fitted import FittedTool, FittedTools, restore_arguments
 from .names import wire_name, wire_names
 from .profiles import ANTHROPIC, GEMINI, OPENAI, OPENAI_STRICT, Profile, profile_named
 

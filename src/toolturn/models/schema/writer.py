@@ -9,30 +9,13 @@ from typing import Any
 from ...frozen import frozen
 from .changes import CHANGE, ROOT, Change, Measure, NotExpressible
 from .forms import enums_joined, takes_null, with_null
+from .keywords import OF_TYPE, extra_of, implied, joined, opened, telling_title
 from .names import property_alias
 from .patterns import PATTERNS
 from .profiles import Profile
-from .reader import Alternative, Reader, Reading, Trail, said_nothing
-from .source import Json, SchemaFault, canonical, is_of, reference_to, same, step, type_of, unique
-from .words import brief, described, said, shown
-
-_OF_TYPE = {
-    "string": ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"),
-    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"),
-    "array": ("minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"),
-    "object": (
-        "minProperties",
-        "maxProperties",
-        "propertyNames",
-        "patternProperties",
-        "dependentRequired",
-        "dependentSchemas",
-        "dependencies",
-    ),
-    "any": ("not", "if"),
-}
-_OF_TYPE["integer"] = _OF_TYPE["number"]
-_SHAPES = {"array": ("items", "prefixItems"), "object": ("properties", "required", "additionalProperties")}
+from .reader import Alternative, Reader, Reading, Trail
+from .source import Json, SchemaFault, is_of, reference_to, step, type_of, unique
+from .words import brief, described, said
 
 
 @frozen
@@ -84,9 +67,12 @@ class Writer:
         if not objects:
             raise SchemaFault("", "not the schema of an object")
         words = list(reading.words)
-        whole = objects[0] if len(objects) == 1 else self._joined(objects, schema, words)
+        if len(objects) > 1:
+            kept = [keyword for keyword in ("anyOf", "oneOf", "allOf", "$ref") if keyword in schema]
+            self._drop(f"/{kept[0]}")
+        whole = objects[0] if len(objects) == 1 else joined(objects, words)
         words += whole.keywords.get("words", [])
-        self._say(whole.keywords, _OF_TYPE["any"], "", words)
+        self._say(whole.keywords, OF_TYPE["any"], "", words)
         node, object_words = self._object(whole, "", 1, root=True)
         words += object_words
         description = reading.notes.get("description") or whole.keywords.get("description")
@@ -94,7 +80,7 @@ class Writer:
             if keyword in reading.notes:
                 words.append(said(keyword, reading.notes[keyword]))
         if not node.get("properties") and self._profile.no_parameters == "omit":
-            if not _open(whole.keywords):
+            if not opened(whole.keywords):
                 return Written(None, words, {})
             node = self._wrapped(words)
             words = []
@@ -109,36 +95,6 @@ class Writer:
         inner = {"type": "object", "description": described("The arguments, by name", words)}
         change = Change({}, unwrap=True)
         return {"type": "object", "properties": {ROOT: inner}, "required": [ROOT], CHANGE: change}
-
-    def _joined(self, objects: list[Alternative], schema: Any, words: list[str]) -> Alternative:
-        """One object for a union of objects: no wire takes a union at the root."""
-        kept = [keyword for keyword in ("anyOf", "oneOf", "allOf", "$ref") if keyword in schema]
-        self._drop(f"/{kept[0] if kept else 'anyOf'}")
-        properties: dict[str, list[Any]] = {}
-        trail: Trail = ()
-        for item in objects:
-            trail += item.trail
-            for name, value in item.keywords.get("properties", {}).items():
-                seen = properties.setdefault(name, [])
-                if not any(same(value, other) for other in seen):
-                    seen.append(value)
-        needed = [item.keywords.get("required", []) for item in objects]
-        keywords: Json = {
-            "type": ["object"],
-            "properties": {name: seen[0] if len(seen) == 1 else {"anyOf": seen} for name, seen in properties.items()},
-            "required": [name for name in needed[0] if all(name in rest for rest in needed)],
-        }
-        extras = [item.keywords.get("additionalProperties") for item in objects]
-        if any(_open(item.keywords) for item in objects):
-            keywords["additionalProperties"] = True
-        elif all(extra is False for extra in extras):
-            keywords["additionalProperties"] = False
-        listed = (
-            ", ".join(_named(item, name) for name in names) or "none"
-            for item, names in zip(objects, needed, strict=True)
-        )
-        words.append("give the arguments of one of these: " + " | ".join(dict.fromkeys(listed)))
-        return Alternative(keywords, trail)
 
     def _write_definitions(self, node: Json) -> None:
         made: Json = {}
@@ -223,9 +179,9 @@ class Writer:
             return {"$ref": f"#/$defs/{self._definition(item.reference)}"}, []
         keywords = item.keywords
         words: list[str] = list(keywords.get("words", []))
-        self._say(keywords, _OF_TYPE["any"], place, words)
+        self._say(keywords, OF_TYPE["any"], place, words)
         values = keywords.get("enum")
-        types = keywords.get("type") or _implied(keywords)
+        types = keywords.get("type") or implied(keywords)
         if values is not None:
             values = [value for value in values if not types or is_of(value, types)]
             if values:
@@ -260,7 +216,7 @@ class Writer:
                 self._drop(step(place, "enum"))
                 free = Alternative({"type": [kind]}, item.trail)
                 return self._shaped(kind, free, place, depth)[0], [said("enum", values)]
-            for keyword in _OF_TYPE.get(kind, ()):
+            for keyword in OF_TYPE.get(kind, ()):
                 if keyword in item.keywords:
                     self._drop(step(place, keyword))
             return self._enumerated(kind, values, place)
@@ -280,7 +236,7 @@ class Writer:
     def _constrain(self, node: Json, keywords: Json, kind: str, place: str, words: list[str]) -> None:
         """Write the constraints that are taken, and say the others."""
         taken = self._profile.keywords
-        for keyword in _OF_TYPE.get(kind, ()):
+        for keyword in OF_TYPE.get(kind, ()):
             if keyword not in keywords:
                 continue
             value = keywords[keyword]
@@ -350,7 +306,7 @@ class Writer:
         keywords, profile = item.keywords, self._profile
         words: list[str] = []
         properties = keywords.get("properties", {})
-        extra = _extra(keywords)
+        extra = extra_of(keywords)
         node: Json = {"type": "object"}
         if profile.properties_always:
             node["properties"] = {}
@@ -389,7 +345,7 @@ class Writer:
                 continue
             child = self._node(value, item.trail, inside, depth + 1)
             alias = property_alias(name, profile.property_names, made.keys() | properties.keys())
-            words = [_telling_title(name, value)] if "description" not in child else []
+            words = [telling_title(name, value)] if "description" not in child else []
             if alias != name:
                 names[alias] = name
                 words.append(f'its own name is "{name[:100]}"')
@@ -461,45 +417,3 @@ class Writer:
                 key, number = f"{stem}_{number}", number + 1
             self._definitions[pointer] = key
         return key
-
-
-def _named(item: Alternative, name: str) -> str:
-    """A property's name, with its value where there is only one."""
-    schema = item.keywords.get("properties", {}).get(name)
-    values: list[Any] = canonical(schema, said_nothing).get("enum", []) if isinstance(schema, dict) else []
-    return f"{name} = {shown(values[0])}" if len(values) == 1 else name
-
-
-def _telling_title(name: str, schema: Any) -> str:
-    """A title that says more than the name it stands beside; most are made from that."""
-    title = schema.get("title") if isinstance(schema, dict) else None
-    if not isinstance(title, str) or _letters(title) == _letters(name):
-        return ""
-    return title.strip()
-
-
-def _letters(text: str) -> str:
-    return "".join(char for char in text.casefold() if char.isalnum())
-
-
-def _extra(keywords: Json) -> Any:
-    """What other keys an object may have; None where nothing is said about it."""
-    extra = keywords.get("additionalProperties")
-    if extra is None and keywords.get("unevaluatedProperties") is False:
-        extra = False
-    if "patternProperties" in keywords:
-        return True
-    return True if extra == {} else extra
-
-
-def _open(keywords: Json) -> bool:
-    """Whether an object explicitly takes other keys than those declared."""
-    return _extra(keywords) not in (None, False)
-
-
-def _implied(keywords: Json) -> list[str]:
-    """The type that keywords without a type are about; empty where none is meant."""
-    for kind in ("object", "array", "string", "number"):
-        if any(keyword in keywords for keyword in (*_SHAPES.get(kind, ()), *_OF_TYPE[kind]) if keyword != "format"):
-            return [kind]
-    return ["string"] if "format" in keywords else []
