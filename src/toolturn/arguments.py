@@ -181,13 +181,13 @@ _tolerant = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_cons
 _blanks = re.compile(r"[ \t\n\r]*")
 _opened_fence = re.compile(r"```[A-Za-z0-9_+-]*\s*")
 _commas = re.compile(_STRING + r"|[{\[,]\s*+,|,(?=\s*+[}\]])", re.DOTALL)
-_literal = re.compile(
+# Patterns that only a mend needs are compiled by the first one.
+_LITERAL = (
     r"\s++|'''(?P<a>.*?)'''|\"\"\"(?P<b>.*?)\"\"\"|'(?P<c>[^']*+)'|\"(?P<d>[^\"]*+)\"|[\[\]{}():,]"
-    r"|(?P<word>True|False|None)\b|-?[0-9][0-9.eE+-]*+",
-    re.DOTALL,
+    r"|(?P<word>True|False|None)\b|-?[0-9][0-9.eE+-]*+"
 )
-_pairs = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-_halves = re.compile("[\ud800-\udfff]+")
+_PAIRS = "[\ud800-\udbff][\udc00-\udfff]"
+_HALVES = "[\ud800-\udfff]+"
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -324,11 +324,12 @@ def _from_literal(text: str) -> str | None:
     """A Python literal as JSON text; None where it is none, or holds a backslash, which means something else there."""
     if len(text) > _MAX_LITERAL_CHARS or "\\" in text:
         return None
+    token_at = re.compile(_LITERAL, re.DOTALL).match
     pieces: list[str] = []
     tuples: list[bool | None] = []  # for each open bracket: whether a comma has made a tuple of it; None: no round one
     place, length, previous = 0, len(text), ""
     while place < length:
-        found = _literal.match(text, place)
+        found = token_at(text, place)
         if found is None:
             return None
         place = found.end()
@@ -433,8 +434,8 @@ def whole_characters(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         # two halves that stand side by side are a character
-        whole = _pairs.sub(lambda found: found[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
-        return _halves.sub(lambda found: "\ufffd" * len(found[0]), whole)
+        whole = re.sub(_PAIRS, lambda found: found[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
+        return re.sub(_HALVES, lambda found: "\ufffd" * len(found[0]), whole)
     return text
 
 

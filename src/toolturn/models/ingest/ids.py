@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -22,6 +21,8 @@ def fresh_id(name: str, arguments: str, place: int, *taken: Collection[str]) -> 
         place: The call's place in its batch.
         taken: Ids that are in use.
     """
+    import hashlib  # for the few that need it; it is a tenth of this package's import
+
     number = 0
     while True:
         seed = f"{number}\0{place}\0{name}\0{arguments}".encode("utf-8", "surrogatepass")

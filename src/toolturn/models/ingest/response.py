@@ -15,7 +15,6 @@ from .calls import calls_of
 from .content import mentions_thoughts, said, thought_of, without_thoughts
 from .fit import as_text, fit_arguments, may_need_fitting
 from .ids import fresh_id, id_of
-from .leaked import begins_with_markup, lift_calls
 from .names import KnownTools, cut_name, known_tools
 from .reasons import announces_calls, known_reason, reason_of, rules_know
 from .tame import tamed
@@ -211,7 +210,9 @@ class _Reply:
         if not calls and parts:
             calls = calls_of(parts)
         lifted = False
-        if not calls and not mentions_thoughts(self._text):
+        if not calls and any(mark in self._text for mark in "<[{") and not mentions_thoughts(self._text):
+            from .leaked import begins_with_markup, lift_calls  # many patterns, which few replies need
+
             found = lift_calls(self._text, self._known)
             if found is not None:
                 lifted = True
