@@ -182,6 +182,7 @@ def test_the_ids_of_a_transcript_are_those_of_its_calls() -> None:
         ("functions.bash", "bash"),
         (" functions.bash <|x|>", "bash"),
         ("default_api.read_file", "read_file"),
+        ("functions:bash", "bash"),
         ("functions.READ-FILE", "read_file"),
         ("BASH", "bash"),
         ("Bash", "bash"),

@@ -106,6 +106,7 @@ ONE: dict[str, str] = {
     "invoke of a namespace": f"<{_NS}function_calls>{_invoke(_NS)}</{_NS}function_calls>",
     "bare": CALL,
     "bare with parameters": '{"name": "get_temp", "parameters": {"city": "Faro"}}',
+    "bare closed by a token": f"{CALL}<|eot_id|>",
     "bare with a type": '{"type":"function","name":"get_temp","parameters":{"city":"Faro"}}',
     "bare in OpenAI's form": f'{{"id":"x","type":"function","function":{CALL}}}',
     "bare list of all": f'{{"tool_calls":[{CALL}]}}',

@@ -22,6 +22,8 @@ _BAR = r"[|｜]{1,2}"
 _SPACE = "[▁_ ]"
 _DSML = rf"(?:antml:|{_BAR}DSML{_BAR})?"
 
+_LAST = r"<\|(?:eom_id|eot_id|im_end|end_of_text|endoftext|end)\|>|<｜end▁of▁sentence｜>|</s>"
+
 # What begins a call, and what only stands around calls.
 _MARK = re.compile(
     r"(?P<json><tool_call>|<\|tool_call\|>|<function_?call>|<tool_calls>|\[TOOL_CALLS\]|<\|python_tag\|>|<tools?>)"
@@ -35,7 +37,7 @@ _WASTE = re.compile(
     r"</?tool_calls?>|</?function_?calls?>|</?tools?>|</function>|<\|/?tool_call\|>|\[/?TOOL_CALLS\]|<\|python_tag\|>"
     rf"|</?{_DSML}(?:function_calls|tool_calls)>|</{_DSML}invoke>"
     rf"|<{_BAR}tool{_SPACE}calls?{_SPACE}(?:begin|end){_BAR}>|<\|tool_calls?_(?:section_)?(?:begin|end)\|>"
-    r"|<\|(?:eom_id|eot_id|im_end|end_of_text|endoftext)\|>|<｜end▁of▁sentence｜>|</s>"
+    rf"|{_LAST}"
 )
 _OPENED_FENCE = re.compile(r"\s*```[a-z_]*\s*")
 _CLOSED_FENCE = re.compile(r"\s*```")
@@ -58,6 +60,7 @@ _PARAMETER_END = re.compile(
 )
 _CALL_END = re.compile(rf"\s*(?:</function>|</{_DSML}invoke>)")
 _ANSWER_FENCE = re.compile(r"```(?:json|tool_call|tool_calls|tool_code)?[ \t]*\n?")
+_LAST_TOKEN = re.compile(rf"(?:{_LAST})\Z")
 _EMPTY_FENCE = re.compile(r"```[a-z_]*\s*+(?:```)?\s*+\Z")
 _MAX_NESTED = 2
 _CALL_KEYS = {"name", "arguments", "parameters", "args", "type", "id", "function", "tool_calls"}
@@ -263,7 +266,7 @@ def _take_json(value: Any, found: _Found, *, marked: bool, nested: int = 0) -> b
 
 def _json_alone(text: str, tools: KnownTools) -> tuple[list[ToolCall], str] | None:
     """JSON that ends the reply: all of it, the last lines of it, or in the only fence of it."""
-    bare = text.strip()
+    bare = _LAST_TOKEN.sub("", text.strip())
     before = ""
     fence = _ANSWER_FENCE.search(bare)
     if fence is not None:

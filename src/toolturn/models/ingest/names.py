@@ -8,7 +8,10 @@ from typing import Any
 
 from ...messages import ToolDef
 
-_PREFIXES = ("functions.", "function.", "tools.", "tool.", "default_api.", "default_api:")
+_PREFIXES = (
+    *("functions.", "function.", "tools.", "tool.", "default_api."),
+    *("functions:", "function:", "tools:", "tool:", "default_api:"),
+)
 # Where the text of a model's template runs into a name; full-width bars are DeepSeek's.
 _SPECIAL = re.compile(r"<[|｜/]|<s>|<tool_call>|\[(?:TOOL_CALLS|TOOL_CONTENT|CALL_ID|ARGS|/?INST)\]")
 
