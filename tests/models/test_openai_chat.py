@@ -176,6 +176,14 @@ def test_a_tool_whose_name_no_server_takes_is_offered_under_another_and_called_b
     assert [call.name for call in response.tool_calls or ()] == ["math.add numbers"]
 
 
+def test_a_call_that_leaked_under_the_wires_name_is_lifted_under_the_tools_own() -> None:
+    tool = ToolDef("math.add numbers", "adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
+    leaked = '<tool_call>{"name": "math_add_numbers", "arguments": {"a": 1}}</tool_call>'
+    with Played(Chat(leaked)) as played:
+        response = played.ask((tool,))
+    assert [(call.name, call.arguments) for call in response.tool_calls or ()] == [("math.add numbers", '{"a":1}')]
+
+
 def test_a_tool_that_can_not_be_offered_is_skipped_and_named() -> None:
     bad: Any = ToolDef("bad", "bad", {"type": "string"})
     with Played(Chat("hi")) as played, warnings.catch_warnings(record=True) as caught:

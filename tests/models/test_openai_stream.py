@@ -96,6 +96,15 @@ def test_a_numbered_continuation_finds_its_unnumbered_beginning_by_id() -> None:
     assert made == [("a", "ping", "{}")]
 
 
+@pytest.mark.parametrize("call_id", ["a", " ", "ping"])
+def test_calls_with_different_numbers_are_two_although_their_ids_are_the_same(call_id: str) -> None:
+    made = calls(
+        called(fragment("ping", "{}", index=0, id=call_id)),
+        called(fragment("ping", '{"a":1}', index=1, id=call_id)),
+    )
+    assert [text for _, _, text in made] == ["{}", '{"a":1}']
+
+
 def test_arguments_that_come_as_an_object_are_text_again() -> None:
     made = calls(called({"index": 0, "id": "a", "function": {"name": "ping", "arguments": {"x": 1}}}))
     assert json.loads(made[0][2]) == {"x": 1}

@@ -97,7 +97,7 @@ class FittedTools:
         return replace(response, tool_calls=restored, repairs=response.repairs + mended)
 
     def _unaliased(self, call: ToolCall) -> ToolCall:
-        if not isinstance(call.name, str):
+        if not isinstance(call, ToolCall) or not isinstance(call.name, str):
             return call
         name = self.own_name(call.name)
         arguments = call.arguments

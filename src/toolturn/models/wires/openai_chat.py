@@ -38,6 +38,8 @@ class _Offer:
     fitted: FittedTools
     encoder: Encoder
     field: bytes
+    spoken: tuple[ToolDef, ...] | None
+    """The tools as the model knows them, where that is not as they are."""
 
 
 class OpenAIChat(ChatModel):
@@ -241,7 +243,8 @@ class OpenAIChat(ChatModel):
                 function["strict"] = True
             listed.append({"type": "function", "function": function})
         field = b',"tools":' + to_bytes(listed) if listed else b""
-        return _Offer(tools, fitted, encoder, field)
+        renamed = bool(others) or any(tool.changes for tool in fitted.tools)
+        return _Offer(tools, fitted, encoder, field, fitted.offered if renamed else None)
 
     def _request(
         self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings | None, *, stream: bool
@@ -278,8 +281,10 @@ class OpenAIChat(ChatModel):
 
     def _response(self, body: Any, seen: Collection[Any], offer: _Offer) -> ChatResponse:
         response = read_body(body, self._where, self._origin, self.wishes.echo)
-        response = offer.fitted.unalias(response)
-        return ingest(response, offer.tools, seen, strict=self.strict)
+        if offer.spoken is None:
+            return ingest(response, offer.tools, seen, strict=self.strict)
+        # read in the names and forms the model was given, then put into the tools' own
+        return offer.fitted.unalias(ingest(response, offer.spoken, seen, strict=self.strict))
 
     async def models(self) -> tuple[str, ...]:
         """Return the names of the models that the server says it has.

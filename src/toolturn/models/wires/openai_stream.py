@@ -13,13 +13,14 @@ from .openai_reply import REASONING_FIELDS
 class _Call:
     """A call while its fragments arrive."""
 
-    __slots__ = ("arguments", "id", "more", "name")
+    __slots__ = ("arguments", "id", "more", "name", "numbered")
 
     def __init__(self) -> None:
         self.id: Any = None
         self.name = ""
         self.arguments: list[str] = []
         self.more: dict[str, Any] = {}
+        self.numbered = False
 
     def is_complete(self) -> bool:
         try:
@@ -168,12 +169,13 @@ class Assembler:
             if call is None:
                 # an unnumbered beginning may be continued under its number
                 last = self._calls[-1] if self._calls else None
-                known = last is not None and has_id and last.id == call_id
-                call = last if known and last is not None else self._open()
-                self._by_index[index] = call
+                if last is None or last.numbered or not has_id or last.id != call_id:
+                    last = self._open()
+                call = self._by_index[index] = last
+                call.numbered = True
             elif self._is_another(call, call_id if has_id else None, name if has_name else None):
-                call = self._open()
-                self._by_index[index] = call
+                call = self._by_index[index] = self._open()
+                call.numbered = True
         else:
             call = self._unnumbered(call_id if has_id else None, name if has_name else None)
         if has_id and call.id is None:
