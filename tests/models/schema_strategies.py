@@ -100,7 +100,24 @@ def _wider(
     both = st.builds(
         lambda one, other: {"allOf": [one, other]}, objects(inner, closed=False), objects(inner, closed=False)
     )
-    return st.one_of(objects(inner, closed=closed, names=names), arrays, tuples, maps, unions, both, described)
+    conditions = st.sampled_from(
+        [
+            {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+            {"oneOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {"const": 1}}}]},
+            {"not": {"required": ["a"]}},
+            {"patternProperties": {"^b": {"type": "integer"}}},
+            {"propertyNames": {"maxLength": 3}},
+            {"dependentRequired": {"a": ["b"]}},
+            {"minProperties": 1},
+            {"unevaluatedProperties": False},
+            {"type": ["object", "null", "string"], "minLength": 1},
+            {"allOf": [{"properties": {"a": {"type": ["string", "integer"]}}}, {"required": ["a"]}]},
+        ]
+    )
+    conditional = st.builds(lambda schema, more: {**schema, **more}, objects(inner, closed=closed), conditions)
+    return st.one_of(
+        objects(inner, closed=closed, names=names), conditional, arrays, tuples, maps, unions, both, described
+    )
 
 
 def _sizes() -> st.SearchStrategy[Json]:
