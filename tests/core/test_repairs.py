@@ -52,6 +52,15 @@ def test_the_error_tells_what_was_mended() -> None:
     assert pickle.loads(pickle.dumps(error)).repairs == error.repairs
 
 
+def test_repairs_of_all_replies_are_told_in_order() -> None:
+    turn = Turn("t")
+    turn.begin([USER], (), {}, nudges=1)
+    turn.apply(turn.ops()[0], ChatResponse("", repairs=(MENDED,)))
+    turn.apply(turn.ops()[0], ChatResponse("done", repairs=(MENDED,)))
+    assert turn.exit is not None
+    assert [repair.op for repair in turn.exit.repairs] == ["m1", "m2"]
+
+
 def test_a_saved_turn_knows_what_was_mended() -> None:
     turn = Turn("t")
     turn.begin([USER], (), {})
