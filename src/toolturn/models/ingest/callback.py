@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from operator import is_
 
 from ...messages import ChatMessage, ChatResponse, ToolDef
 from ...model import ModelCallback
@@ -21,23 +20,25 @@ def normalized(call_model: ModelCallback, *, strict: bool = False) -> ModelCallb
     Returns:
         The callback; it raises ModelProtocolError under ``strict``, and whatever the given one raises.
     """
-    # What was scanned last: of a turn the messages only grow.
-    scanned: tuple[tuple[ChatMessage, ...], set[str]] = ((), set())
+    seen: set[str] = set()
+    count = 0  # messages that were scanned into it, of which the first and the last are kept to know them again
+    first: ChatMessage | None = None
+    last: ChatMessage | None = None
 
     async def call(messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...]) -> ChatResponse:
-        nonlocal scanned
+        nonlocal seen, count, first, last
         answer = call_model(messages, tools)
         if not inspect.isawaitable(answer):
             raise TypeError("call_model must be awaitable: make it an 'async def'")
         response = await answer
         if not isinstance(response, ChatResponse):
             return response  # whoever asked says what is wrong with it
-        before, seen = scanned
-        if len(before) <= len(messages) and all(map(is_, before, messages)):
-            seen = seen | new if (new := seen_ids(messages[len(before) :])) else seen
-        else:
-            seen = seen_ids(messages)
-        scanned = (messages, seen)
+        # the messages of a turn only grow: what is there already is not scanned again
+        if not (0 < count <= len(messages) and messages[0] is first and messages[count - 1] is last):
+            seen, count = set(), 0
+        seen |= seen_ids(messages[count:])
+        count = len(messages)
+        first, last = (messages[0], messages[-1]) if messages else (None, None)
         return ingest(response, tools, seen, strict=strict)
 
     return call
