@@ -22,6 +22,10 @@ from toolturn.conformance.server import LabServer
 # but for what is slow by its nature: waits that a server asks for, and silence
 _ROWS = [row for row in ROWS if not row.waits and "timeout" not in row.needs]
 
+# whether a client has noticed the close by the time it sends is a matter of microseconds: two ends are right
+_RACES = {"http_closes_after_reply"}
+_BOTH = [row for row in _ROWS if len(row.modes) == 2 and row.name not in _RACES]
+
 
 class Player:
     """One client with two servers: one that writes replies as they come, one that writes three bytes at a time."""
@@ -86,7 +90,7 @@ def test_toolturn_passes_each_row(player: Player, row: Fault) -> None:
         assert verdict.passed, f"{mode}: {verdict.why}"
 
 
-@pytest.mark.parametrize("row", [row for row in _ROWS if len(row.modes) == 2], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", _BOTH, ids=lambda row: row.name)
 def test_a_streamed_turn_is_the_same_as_a_plain_one(player: Player, row: Fault) -> None:
     assert player.play(row, "stream")[1] == player.play(row, "plain")[1]
 
