@@ -469,6 +469,42 @@ def test_endless_words_are_cut() -> None:
     assert len(made["description"]) < 300
 
 
+def test_an_enumeration_that_takes_null_holds_it_too() -> None:
+    schema = {"type": ["string", "null"], "enum": ["a", None]}
+    assert property_of(schema, OPENAI) == schema
+    assert property_of({"type": "string", "enum": ["a"]}, OPENAI_STRICT) == {"type": "string", "enum": ["a"]}
+    optional = tool({"type": "object", "properties": {"p": {"enum": ["a"]}}}, OPENAI_STRICT)
+    assert optional.parameters is not None
+    assert optional.parameters["properties"]["p"] == schema
+
+
+def test_of_two_bounds_the_tighter_one_holds() -> None:
+    parts = [{"type": "string", "minLength": 3, "maxLength": 9}, {"minLength": 1, "maxLength": 5}]
+    assert property_of({"allOf": parts}) == {"type": "string", "minLength": 3, "maxLength": 5}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({"exclusiveMinimum": 0}, {"minimum": 1}),
+        ({"exclusiveMinimum": -1.5}, {"minimum": -1}),
+        ({"exclusiveMaximum": 10}, {"maximum": 9}),
+        ({"exclusiveMaximum": 10, "maximum": 5}, {"maximum": 5}),
+    ],
+)
+def test_exclusive_bounds_of_whole_numbers_are_said_as_inclusive_ones(bounds: Json, expected: Json) -> None:
+    fitted = tool(taking(p={"type": "integer", **bounds}), GEMINI)
+    assert fitted.parameters is not None
+    assert fitted.parameters["properties"]["p"] == {"type": "integer", **expected}
+    assert fitted.dropped == ()
+
+
+def test_keys_by_pattern_keep_an_object_open() -> None:
+    schema = {"type": "object", "patternProperties": {"^x-": {"type": "string"}}, "additionalProperties": False}
+    assert property_of(schema, ANTHROPIC)["additionalProperties"] is True
+    assert not tool(taking(p=schema), OPENAI_STRICT).strict
+
+
 def test_a_title_that_tells_something_is_a_description() -> None:
     assert property_of({"type": "integer", "title": "Number of results"}) == {
         "type": "integer",
