@@ -66,13 +66,17 @@ $(VENV)/.nightly: $(VENV)/.dev
 	@$(BIN)/python -m pip install --quiet --group nightly
 	@touch $@
 
-# What is too slow for every change. Each part runs even where one before it failed; the exit code tells.
+# What is too slow for every change: thorough properties, fuzzing, mutants, the fault lab, the questions, the costs.
+# Each part runs even where one before it failed; the exit code tells.
 nightly: $(VENV)/.nightly
 	@failed=0; \
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q tests/core tests/running tests/dialects || failed=1; \
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q tests/core tests/running tests/dialects tests/models || failed=1; \
+	$(BIN)/python -m tests.fuzz --seconds 120 || failed=1; \
 	$(BIN)/python -m tests.core.mutation || failed=1; \
+	$(BIN)/toolturn conform --adapter toolturn --adapter toolturn_httpx2 --failures || failed=1; \
 	$(BIN)/python benchmarks/questions.py --set all --check || failed=1; \
-	$(BIN)/python benchmarks/run.py --check || failed=1; \
+	$(BIN)/python benchmarks/setup_venvs.py --only handwritten_pyreqwest,server || failed=1; \
+	$(BIN)/python benchmarks/run.py --check --loads import,w1,w3,w5,events,w2,w3http || failed=1; \
 	exit $$failed
 
 clean:

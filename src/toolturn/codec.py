@@ -57,7 +57,11 @@ def plain(value: Any, depth: int = 0) -> Any:
         return value if math.isfinite(value) else str(value)
     if depth < _MAX_DEPTH:
         if isinstance(value, Mapping):
-            return {key if isinstance(key, str) else _capped(key): plain(v, depth + 1) for key, v in value.items()}
+            try:
+                items = list(value.items())
+            except Exception:  # noqa: BLE001 - a foreign mapping may fail in any way
+                return _capped(value)
+            return {key if isinstance(key, str) else _capped(key): plain(item, depth + 1) for key, item in items}
         if isinstance(value, (list, tuple)):
             return [plain(item, depth + 1) for item in value]
     return _capped(value)

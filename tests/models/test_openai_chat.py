@@ -321,6 +321,19 @@ def test_what_the_server_wants_back_is_sent_back_in_the_next_request() -> None:
     assert played.bodies[1]["messages"][1]["reasoning_content"] == "Hm."
 
 
+def test_a_signature_of_a_call_without_an_id_goes_back_with_the_id_it_was_given() -> None:
+    signed = {"index": 0, "id": "", "function": {"name": "get_temp", "arguments": '{"city": "Faro"}'}}
+    signed["extra_content"] = {"google": {"thought_signature": "S"}}
+    chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [signed]}}]}]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    played = Played(Events(tuple(chunks)), Chat("done"), wishes={"echo": ("extra_content",)})
+    with played:
+        asyncio.run(run_tool_loop(USER, [TEMPERATURE], played.model, emit=lambda event: None))
+    (call,) = played.bodies[1]["messages"][1]["tool_calls"]
+    assert call["extra_content"] == {"google": {"thought_signature": "S"}}
+    assert call["id"] == played.bodies[1]["messages"][2]["tool_call_id"] != ""
+
+
 def test_arguments_that_are_no_json_are_answered_and_never_sent_back_as_they_are() -> None:
     with Played(Chat(None, (Call("get_temp", '{"city": '),), "tool_calls"), Chat("done")) as played:
         result = asyncio.run(run_tool_loop(USER, [TEMPERATURE], played.model))

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from toolturn import ChatResponse, ToolCall, Usage
 from toolturn.errors import ModelProtocolError
-from toolturn.models.wires.openai_reply import read_body, usage_of
+from toolturn.models.wires.openai_reply import read_body, usage_of, with_opaque_by_id
 
 from .test_openai_stream import junk
 
@@ -73,7 +73,7 @@ def test_a_body_without_a_choice_is_no_model_server(body: Any) -> None:
 
 def test_fields_a_server_wants_back_are_kept_with_their_origin() -> None:
     message = {"content": "", "reasoning_content": "r", "tool_calls": [{**CALL, "extra_content": {"s": 1}}]}
-    response = read(message, echo=("reasoning_content", "extra_content"))
+    response = with_opaque_by_id(read(message, echo=("reasoning_content", "extra_content")))
     assert response.opaque == {
         "origin": "https://here",
         "message": {"reasoning_content": "r"},

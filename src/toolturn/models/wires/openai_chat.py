@@ -18,7 +18,7 @@ from ..schema import FittedTools, fit_all, profile_named
 from ..servers import Server, Wishes, changed, chat_url, is_loopback, server_at
 from ..sse import EventDecoder, ServerEvent
 from ..transport import HttpReply, HttpRequest, Timeouts, Transport
-from .openai_reply import UNREADABLE, parsed, read_body
+from .openai_reply import UNREADABLE, parsed, read_body, with_opaque_by_id
 from .openai_request import Encoder, settings_fields, to_bytes
 from .openai_stream import Assembler
 
@@ -282,9 +282,10 @@ class OpenAIChat(ChatModel):
     def _response(self, body: Any, seen: Collection[Any], offer: _Offer) -> ChatResponse:
         response = read_body(body, self._where, self._origin, self.wishes.echo)
         if offer.spoken is None:
-            return ingest(response, offer.tools, seen, strict=self.strict)
-        # read in the names and forms the model was given, then put into the tools' own
-        return offer.fitted.unalias(ingest(response, offer.spoken, seen, strict=self.strict))
+            made = ingest(response, offer.tools, seen, strict=self.strict)
+        else:  # read in the names and forms the model was given, then put into the tools' own
+            made = offer.fitted.unalias(ingest(response, offer.spoken, seen, strict=self.strict))
+        return with_opaque_by_id(made)
 
     async def models(self) -> tuple[str, ...]:
         """Return the names of the models that the server says it has.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import from_json
@@ -132,16 +133,31 @@ def _split_thinking(content: Any) -> tuple[Any, str | None]:
 
 def _opaque(message: Mapping[str, Any], calls: Any, origin: str, echo: Collection[str]) -> dict[str, Any] | None:
     kept = {name: message[name] for name in echo if message.get(name) is not None}
-    of_calls: dict[str, Any] = {}
+    of_calls: list[dict[str, Any]] = []
     items = message.get("tool_calls")
     if isinstance(items, list):
-        for item, call in zip(items, calls, strict=True):
-            mine = {name: item[name] for name in echo if isinstance(item, dict) and item.get(name) is not None}
-            if mine and isinstance(call, ToolCall) and isinstance(call.id, str):
-                of_calls[call.id] = mine
-    if not kept and not of_calls:
+        for item in items:
+            given = item if isinstance(item, dict) else {}
+            of_calls.append({name: given[name] for name in echo if given.get(name) is not None})
+    if not kept and not any(of_calls):
         return None
     return {"origin": origin, "message": kept, "calls": of_calls}
+
+
+def with_opaque_by_id(response: ChatResponse) -> ChatResponse:
+    """Return a response in which what a server wants back stands under its calls' ids, which are settled by now.
+
+    Args:
+        response: The response after everything in it was mended.
+    """
+    opaque = response.opaque
+    if opaque is None:
+        return response
+    calls = response.tool_calls or []
+    # calls that were dropped or lifted from the text have no place among those the server sent
+    same = len(calls) == len(opaque["calls"])
+    of_calls = {call.id: more for call, more in zip(calls, opaque["calls"], strict=False) if same and more}
+    return replace(response, opaque={**opaque, "calls": of_calls})
 
 
 def usage_of(usage: Any) -> Usage | None:

@@ -133,6 +133,8 @@ class Assembler:
                 self._message[name] = value
 
     def _content(self, content: Any, shown: list[Delta]) -> None:
+        if isinstance(content, (int, float)):
+            content = json.dumps(content)
         if isinstance(content, str):
             if content:
                 self._text.append(content)
@@ -156,9 +158,9 @@ class Assembler:
     # --- calls -----------------------------------------------------------------------
 
     def _fragment(self, fragment: Mapping[str, Any]) -> None:
-        function = fragment.get("function")
-        if not isinstance(function, dict):
-            function = fragment
+        function = next(
+            (fragment[key] for key in ("function", "custom") if isinstance(fragment.get(key), dict)), fragment
+        )
         index = fragment.get("index")
         call_id = fragment.get("id")
         name = function.get("name")
@@ -182,7 +184,10 @@ class Assembler:
             call.id = call_id
         self._add(call, function)
         for key, value in fragment.items():
-            if key not in ("index", "id", "type", "function", "name", "arguments") and value is not None:
+            if (
+                key not in ("index", "id", "type", "function", "custom", "name", "arguments", "input")
+                and value is not None
+            ):
                 call.more[key] = value
 
     def _open(self) -> _Call:
@@ -215,7 +220,7 @@ class Assembler:
                 call.name = name
             elif call.name not in self._names and call.name + name in self._names:
                 call.name += name
-        arguments = function.get("arguments")
+        arguments = function.get("arguments", function.get("input"))
         if isinstance(arguments, str):
             call.arguments.append(arguments)
         elif isinstance(arguments, (dict, list)):  # parsed already, by servers that mean well
