@@ -106,3 +106,14 @@ def test_nudges_can_not_pass_the_limit_of_iterations() -> None:
         run([EMPTY] * 4, nudges=10, max_iterations=4)
     assert not isinstance(caught.value, ToolLoopIterationLimitError)
     assert caught.value.iterations == 4
+
+
+def test_what_a_model_was_told_is_not_said_again_when_its_next_reply_is_refused_for_another_reason() -> None:
+    turn = Turn("t")
+    turn.begin([USER], (), {}, nudges=1)
+    turn.apply(turn.ops()[0], EMPTY)
+    turn.apply(turn.ops()[0], TRUNCATED)
+    turn.reopen((), {})
+    (op,) = turn.ops()
+    assert isinstance(op, CallModel)
+    assert op.messages == (USER,)

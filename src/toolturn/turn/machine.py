@@ -359,6 +359,7 @@ class Turn:
             self._take_forced(outcome)
             return
         self.iterations += 1
+        self._nudge = ""
         refusal = judge(outcome, self.traits, self._seen, self._accepted, self.limits)
         if refusal is not None:
             if refusal.nudge and self.nudges and self.iterations < self.limits.iterations:
@@ -372,7 +373,6 @@ class Turn:
                 self._end(Ending(refusal.error, refusal.text, outcome))
             return
         self._retries = 0
-        self._nudge = ""
         content = outcome.content
         if type(content) is not str:
             content = text_of(content)
