@@ -1,4 +1,4 @@
-"""What a valid transcript is, and how one that is not becomes one.
+"""What a valid transcript is, how one that is not becomes one, and how a long one becomes shorter.
 
 A transcript is valid when every call of an assistant message is answered exactly once, by the tool messages that
 follow it directly, and no tool message answers anything else. This is what providers check; one bad pair makes each
@@ -13,6 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from .messages import ChatMessage, ToolCall, text_of
+from .trim import Trimmed, rough_tokens, trim
+
+__all__ = [
+    "Fault",
+    "RepairReport",
+    "Trimmed",
+    "check",
+    "closing_content",
+    "pending_calls",
+    "repair",
+    "rough_tokens",
+    "trim",
+]
 
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 
