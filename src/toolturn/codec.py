@@ -229,10 +229,22 @@ def messages_from_json(text: str) -> tuple[ChatMessage, ...]:
             calls = item.get("tool_calls")
             unfolded = calls and [{**call, **call["function"]} if "function" in call else call for call in calls]
             content = item.get("content")
+            if not unfolded and item.get("role") == "assistant" and isinstance(content, list):
+                content, unfolded = _without_calls(content)
             made.append(message_from_dict({**item, "content": content, "tool_calls": unfolded}))
         except (KeyError, TypeError, AttributeError):
             raise ValueError(f"message {index} is no chat message") from None
     return tuple(made)
+
+
+def _without_calls(parts: list[Any]) -> tuple[list[Any], list[dict[str, Any]] | None]:
+    """The parts of an assistant's content that are no calls, and the calls, which some providers write among them."""
+    calls = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
+    if not calls:
+        return parts, None
+    return [part for part in parts if part not in calls], [
+        {"id": part["id"], "name": part["name"], "arguments": dumps(part.get("input") or {})} for part in calls
+    ]
 
 
 def response_to_dict(response: ChatResponse) -> dict[str, Any]:

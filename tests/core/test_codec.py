@@ -340,3 +340,9 @@ def test_a_rejected_response_keeps_what_the_provider_wants_back() -> None:
 def test_a_file_in_a_message_comes_back_as_it_was() -> None:
     message = ChatMessage("user", [FilePart("data:application/pdf;base64,AA==", "a.pdf")])
     assert codec.message_from_dict(codec.message_to_dict(message)) == message
+
+
+def test_calls_that_stand_among_the_parts_of_a_content_are_read_as_calls_behind_the_text() -> None:
+    parts = [{"type": "tool_use", "id": "c1", "name": "a", "input": {"x": 1}}, {"type": "text", "text": "and then"}]
+    (message,) = messages_from_json(json.dumps([{"role": "assistant", "content": parts}]))
+    assert message == ChatMessage("assistant", [TextPart("and then")], [ToolCall("c1", "a", '{"x":1}')])
