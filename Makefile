@@ -71,7 +71,7 @@ $(VENV)/.nightly: $(VENV)/.dev
 nightly: $(VENV)/.nightly
 	@failed=0; \
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q tests/core tests/running tests/dialects tests/models || failed=1; \
-	$(BIN)/python -m tests.fuzz --seconds 120 || failed=1; \
+	$(BIN)/python -m tests.fuzz --seconds 60 || failed=1; \
 	$(BIN)/python -m tests.core.mutation || failed=1; \
 	$(BIN)/toolturn conform --adapter toolturn --adapter toolturn_httpx2 --failures || failed=1; \
 	$(BIN)/python benchmarks/questions.py --set all --check || failed=1; \

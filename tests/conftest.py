@@ -20,7 +20,7 @@ settings.register_profile(
 )
 settings.register_profile(
     "nightly",
-    max_examples=2000,
+    max_examples=300,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
