@@ -227,7 +227,8 @@ class Tool(Generic[RequestT, ResultT]):
         except TimeoutError as exc:
             if not scope.expired():
                 raise
-            cancel = exc.__cause__
+            # the first patch releases of Python 3.11 leave it as the context
+            cancel = exc.__cause__ or exc.__context__
             left = cancel.__cause__ if left_behind(cancel) and cancel is not None else None
             error = ToolTimeoutError(f"tool {self.name!r} took longer than {self.timeout:g} seconds")
             error.tool = self
