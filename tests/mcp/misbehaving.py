@@ -80,7 +80,9 @@ class Server:
         if self.way in ("hangs", "prints-only"):
             return
         if self.way == "modern":
-            send(failure(number, -32022, "Unsupported protocol version", {"supported": ["2026-07-28"], "requested": "x"}))
+            send(
+                failure(number, -32022, "Unsupported protocol version", {"supported": ["2026-07-28"], "requested": "x"})
+            )
             return
         if self.way == "no-protocol":
             send(reply(number, {"hello": "world"}))
@@ -143,7 +145,7 @@ class Server:
             case "structured":
                 send(reply(number, json.loads(said)))
             case "dies-on-call":
-                print("the disk is full", file=sys.stderr, flush=True)
+                os.write(2, b"the disk is full\n")
                 os._exit(3)
             case "dies-once":
                 marker = Path(rest)
@@ -217,7 +219,7 @@ def over_stdio(server: Server) -> None:
 
     def send(message: Any) -> None:
         if server.way == "prints":
-            out.write(b"\xff\xfe a line of a log\n\n{not json}\n[1, 2]\n\"text\"\n")
+            out.write(b'\xff\xfe a line of a log\n\n{not json}\n[1, 2]\n"text"\n')
         if server.way == "complains":
             sys.stderr.write("something is odd\n" * 100_000)
         out.write(message if isinstance(message, bytes) else json.dumps(message, separators=(",", ":")).encode())
@@ -299,7 +301,9 @@ def over_http(server: Server) -> None:
                             first = server.calls == 1
                         if first:
                             sessions.clear()
-                            self.answer(404, b"" if rest == "plain" else json.dumps(failure(None, -32600, "gone")).encode())
+                            self.answer(
+                                404, b"" if rest == "plain" else json.dumps(failure(None, -32600, "gone")).encode()
+                            )
                             return
                     case "expires-always":
                         sessions.clear()
@@ -321,7 +325,7 @@ def over_http(server: Server) -> None:
                         self.send_header("content-type", "text/event-stream")
                         self.send_header("connection", "close")
                         self.end_headers()
-                        self.wfile.write(b"event: message\ndata: {\"jsonrpc\":")
+                        self.wfile.write(b'event: message\ndata: {"jsonrpc":')
                         self.close_connection = True
                         return
                     case "breaks-connection":
@@ -361,7 +365,7 @@ def over_http(server: Server) -> None:
             pass
 
     with Quiet(("127.0.0.1", 0), Handler) as served:
-        print(served.server_address[1], flush=True)
+        os.write(1, f"{served.server_address[1]}\n".encode())
         threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
         served.serve_forever()
 

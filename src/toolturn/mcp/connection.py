@@ -43,6 +43,7 @@ MAX_PAGES = 200
 _PING = 5.0
 _REASON_WAIT = 1.0
 _MAX_TEXT = 2000
+_NOT_KNOWN = "whether the call had an effect is not known"
 
 _called: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 
@@ -79,6 +80,9 @@ class Connection:
         self._failure: BaseException | None = None
         self._closing = False
         self._suspect = False
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self.over = False
         self.task = asyncio.create_task(self._live())
 
@@ -132,6 +136,13 @@ class Connection:
             self.task.cancel()  # the process is killed at once
             await asyncio.wait((self.task,), timeout=5.0)
             raise
+
+    async def retire(self) -> None:
+        """End the connection when the calls that still run over it have ended."""
+        try:
+            await self._idle.wait()
+        finally:
+            await self.close()
 
     def why(self) -> str:
         """Return why it has ended, for people."""
@@ -222,6 +233,8 @@ class Connection:
             await self._ask_for_life(session)
         heard: list[tuple[int, bool]] = []
         token = statuses.set(heard)
+        self._calls += 1
+        self._idle.clear()
         try:
             request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
             result = await session.send_request(request, _called, progress_callback=progress)
@@ -236,15 +249,21 @@ class Connection:
             raise
         finally:
             statuses.reset(token)
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
         if isinstance(result, InputRequiredResult):
             raise ToolError("asks for input that can not be given here")
         return result
 
     async def _no_result(self, exc: MCPError, heard: list[tuple[int, bool]]) -> ToolError:
-        if exc.code == CONNECTION_CLOSED or self.over:
+        # the code alone says nothing: servers use the same one for errors of their own
+        closed = exc.code == CONNECTION_CLOSED
+        if self.over or (closed and exc.message == "Connection closed"):
             await self._until_over()
-            why = self.why() if self.over else _short(exc.message)
-            return ToolError(f"is unavailable: {why}; whether the call had an effect is not known")
+            return ToolError(f"is unavailable: {self.why()}; {_NOT_KNOWN}")
+        if closed and exc.message.startswith("SSE stream"):
+            return ToolError(f"broke off its reply; {_NOT_KNOWN}")
         if heard and heard[-1][0] >= 400 and exc.message in ("Server returned an error response", "Not Found"):
             return ToolError(f"answered HTTP {heard[-1][0]}")
         return ToolError(f"refused the call: {_short(exc.message) or f'error {exc.code} without a text'}")

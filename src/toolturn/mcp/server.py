@@ -44,6 +44,7 @@ class ServerClient:
         self._notes: list[Problem] = []
         self._stale = False
         self._listing: asyncio.Task[None] | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
         self._closed = False
         self._secrets = _secrets_of(server)
 
@@ -74,10 +75,15 @@ class ServerClient:
     async def close(self) -> None:
         """End it; returns when its process has ended."""
         self._closed = True
-        if self._listing is not None:
-            self._listing.cancel()
-        if self._connection is not None:
-            await self._connection.close()
+        others = {task for task in (self._listing, *self._retiring) if task is not None and not task.done()}
+        for task in others:
+            task.cancel()
+        try:
+            if self._connection is not None:
+                await self._connection.close()
+        finally:
+            if others:
+                await asyncio.wait(others)
 
     async def refresh(self) -> None:
         """Ask for the tools anew; a server that does not run is started first."""
@@ -101,10 +107,15 @@ class ServerClient:
             if self._closed:
                 raise Unavailable("it was closed")
             if connection is not None:
-                if instead_of is None and not self._down:
-                    self._failed(connection.why())
-                await connection.close()
                 self._connection = None
+                if connection.over:
+                    if not self._down:
+                        self._failed(connection.why())
+                    await connection.close()
+                else:  # the session is gone, but calls may still run in it
+                    retiring = asyncio.create_task(connection.retire())
+                    self._retiring.add(retiring)
+                    retiring.add_done_callback(self._retiring.discard)
             if self._home.time() < self._not_before:
                 raise Unavailable(self._down)
             return await self._connect()

@@ -120,9 +120,11 @@ class StdioLink:
         try:
             line = await stdout.readuntil(b"\n")
         except asyncio.IncompleteReadError as exc:
-            if not exc.partial.strip():
+            # the last line may lack its end, or be half a message: then who waits is told that the process ended
+            try:
+                return SessionMessage(jsonrpc_message_adapter.validate_json(exc.partial, by_name=False))
+            except ValueError:
                 return None
-            line = exc.partial
         except asyncio.LimitOverrunError as exc:
             return await self._too_large(stdout, exc.consumed, incoming)
         if not line.strip():

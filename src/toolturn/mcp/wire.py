@@ -83,13 +83,12 @@ def mended_result(raw: dict[str, Any]) -> dict[str, Any]:
     if content is None and structured is None and (strange := raw.keys() - {"isError", "_meta", "resultType"}):
         failed = failed or "task" in strange
         items = [_text(f"[a result without content, only {', '.join(sorted(strange))[:200]}]")]
-    mended: dict[str, Any] = {"content": items, "isError": failed}
+    # the newest protocol wants a type; the client leaves it out where an older one is spoken
+    mended: dict[str, Any] = {"content": items, "isError": failed, "resultType": "complete"}
     if isinstance(structured, dict):
         mended["structuredContent"] = structured
     elif structured is not None and not items:
         items.append(_text(json.dumps(structured, ensure_ascii=False, separators=(",", ":"))))
-    if "resultType" in raw:
-        mended["resultType"] = raw["resultType"]
     return mended
 
 
@@ -137,7 +136,8 @@ def mended_page(raw: dict[str, Any], left_out: list[str]) -> dict[str, Any]:
     cursor = raw.get("nextCursor")
     if isinstance(cursor, (str, int)) and not isinstance(cursor, bool) and cursor != "":
         page["nextCursor"] = str(cursor)
-    return page | {key: raw[key] for key in ("resultType", "ttlMs", "cacheScope") if key in raw}
+    # the newest protocol wants these; the client leaves them out where an older one is spoken
+    return page | {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 def _tool(tool: dict[str, Any], name: str, schema: dict[str, Any]) -> dict[str, Any]:
