@@ -66,9 +66,9 @@ _WORDS: dict[str, tuple[str, str, str, str]] = {
         "s.a s.a.r.l",
     ),
     "es": (
-        "ee sr sra sres sras srta dr dra dres prof profa d da dña lic ing arq gral cnel tte capt sto sta p.ej ej vs aprox "
-        "excmo excma ilmo ilma fdo pdte pbro mons rvdo ee hnos",
-        "núm nro n nº pág págs p pp art fig vol cap tel tfno av avda c izq dcha ene feb mar abr may jun jul ago sep "
+        "ee sr sra sres sras srta dr dra dres prof profa d da dña lic ing arq gral cnel tte capt sto sta p.ej ej vs "
+        "aprox excmo excma ilmo ilma fdo pdte pbro mons rvdo ee hnos av avda",
+        "núm nro n nº pág págs p pp art fig vol cap tel tfno c izq dcha ene feb mar abr may jun jul ago sep "
         "sept oct nov dic",
         "etc ud uds vd vds a.m p.m a.c d.c s.a.c máx mín",
         "ee.uu uu s.a s.l cía",
@@ -82,8 +82,8 @@ _WORDS: dict[str, tuple[str, str, str, str]] = {
     ),
     "pt": (
         "sr sra srs sras srta dr dra drs dras prof profa eng arq exmo exma ilmo ilma sto sta gen cel cap ten d p.ex "
-        "ex vs aprox lic",
-        "n nº núm pág págs p pp art fig vol cap tel av r jan fev mar abr mai jun jul ago set out nov dez",
+        "ex vs aprox lic av",
+        "n nº núm pág págs p pp art fig vol cap tel r jan fev mar abr mai jun jul ago set out nov dez",
         "etc a.c d.c máx mín a.m p.m",
         "ltda lda cia s.a e.u.a",
     ),

@@ -29,7 +29,11 @@ _CLOSERS = "\"'”’»›)]}*_~`」』）】〉》〕〗｝］＂\u200f\u200e"
 _GOES_ON = ",;:)]}»”’/，、；：،؛"
 _STOP = re.compile(rf"[.!?…\u037e;{_HARD}\n]")
 _RUN = re.compile(rf"[.!?…\u037e{_HARD}]+")
-_CLOSING = re.compile(rf"(?:[{re.escape(_CLOSERS)}]|\[\d{{1,3}}\]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d])*")
+# “ and « close a quote in some languages and open one in others: behind a stop, where the script has blanks, they close
+_CLOSING = re.compile(
+    rf"(?:[“‘«‹{re.escape(_CLOSERS)}]|\[\d{{1,3}}\]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d])*"
+)
+_CLOSING_HARD = re.compile(rf"[{re.escape(_CLOSERS)}]*")
 _BLANKS = re.compile(r"[^\S\n]*")
 _FENCE = re.compile(r"[^\S\n]*(`{3,}|~{3,})")
 _HALF_A_FENCE = re.compile(r"[^\S\n]*(?:`{0,2}|~{0,2})\Z")
@@ -43,11 +47,12 @@ _ROMAN = re.compile(r"[IVXLC]+")
 _VOWELS = frozenset("aeiouyæœøаеёиоуыэюяіїєαεηιουω")
 _INTERJECTIONS = words_of("hm hmm hmmm mm mmm mhm shh sh pst psst brr tsk grr pff pfft zzz nth rhythm myth")
 _WITHOUT_VOWELS = frozenset(("cs", "sk", "hr", "sr", "bs", "sl", "mk"))
-_ORDINALS = frozenset(("de", "lb"))
+_ORDINALS = frozenset(("de", "lb", None))
 _BEFORE_ORDINALS = words_of(
     "am der die das dem den des im zum zur vom bis seit ab ein eine einen einem eines unser ihr sein jeder jede jedes "
-    "montag dienstag mittwoch donnerstag freitag samstag sonntag"
+    "in und oder montag dienstag mittwoch donnerstag freitag samstag sonntag"
 )
+_UNITS = words_of("h m g l s t km kg cm mm ml cl dl hl kb mb gb tb hz kw kwh ft lb lbs oz mi mph км кг м л с ч")
 _WAIT: Final = -1
 _NO: Final = -2
 
@@ -185,8 +190,8 @@ class SentenceSplitter:
                 after = run.end()
                 end = _WAIT if after == len(window) and not known else self._judge(window, at, after, known)
             else:  # a semicolon, which is the question mark of Greek
-                greek = self._language == "el" and window[after : after + 1].isspace()
-                end = after if greek else _WAIT if after == len(window) and not known else _NO
+                greek = at > 0 and "\u0370" <= window[at - 1] <= "\u03ff" and window[after : after + 1].isspace()
+                end = after + 1 if greek else _WAIT if after == len(window) and not known else _NO
             if end > 0:
                 return end
             if end == _WAIT:
@@ -228,7 +233,11 @@ class SentenceSplitter:
         after = _end(_BLANKS, text, at + 1)
         if after == len(text):
             return at + 1 if known else _WAIT
-        return _NO if _is_lower(text[after]) else at + 1
+        if not _is_lower(text[after]):
+            return at + 1
+        if after + 1 == len(text):
+            return _NO if known else _WAIT
+        return at + 1 if text[after + 1] in ".)" else _NO  # a list by letters
 
     def _look_for_code(self, text: str, begin: int, window: str, known: bool) -> int | None:
         """Look whether a block of code begins here: None when not, 0 when that can not be said yet."""
@@ -267,13 +276,14 @@ class SentenceSplitter:
     def _judge(self, text: str, at: int, after: int, known: bool) -> int:
         """Return where the sentence with this stop ends, or that it does not end there, or that more has to come."""
         size = len(text)
-        closed = _end(_CLOSING, text, after)
+        hard = text[after - 1] in _HARD
+        closed = _end(_CLOSING_HARD if hard else _CLOSING, text, after)
         if closed == size:
             return size if known else _WAIT
-        if text.count("`", 0, closed) % 2:
-            return _NO  # within code
+        if text.count("`", 0, closed) % 2 or text[text.rfind("\n", 0, at) + 1 : at].lstrip().startswith("|"):
+            return _NO  # within code, or the row of a table
         follows = text[closed]
-        if text[at] in _HARD or text[after - 1] in _HARD:
+        if hard:
             return self._judge_hard(text, at, after, closed)
         if follows == "\n":
             return closed + 1
@@ -301,6 +311,11 @@ class SentenceSplitter:
             return start
         if _is_lower(follows) or (follows in _GOES_ON and follows not in "»”’"):
             return _NO
+        if follows in "—–":  # dialogue: who says so may follow
+            if start + 1 == size and not known:
+                return _WAIT
+            if start + 1 < size and _is_lower(text[start + 1]):
+                return _NO
         if text[at:after] == "." and closed == after:
             return self._judge_word(text, at, start, known)
         return start
@@ -335,15 +350,17 @@ class SentenceSplitter:
         if token[-1].isdigit():
             return _NO if self._is_ordinal(text, at, token, follows) else start
         word = token.casefold()
-        # l'av., (bzw., 5-min.
-        tail = re.split("[’'(/]", word)[-1]
-        for form in (word, tail):
+        tail = re.split("[’'(/]", word)[-1]  # l'av., (bzw.
+        before = _token_before(text, at - len(raw) - 1)
+        if before[-1:].isdigit() and tail in _UNITS:
+            return start
+        for form in (_joined(text, at - len(raw) - 1, before, tail), word, tail):
             if form in words.never:
                 return _NO
             if form in words.number:
                 if follows.isdigit():
                     return _NO
-                if follows in "IVXLC" and form not in words.may and (roman := _judge_roman(text, start, known)):
+                if follows in "IVXLC" and form not in words.may and (roman := self._judge_roman(text, start, known)):
                     return roman
                 if form not in words.may:
                     return start if len(form) > 1 else _NO
@@ -356,29 +373,40 @@ class SentenceSplitter:
         if len(tail) == 1:
             if tail == "i" and self._language in ("en", None) and token[-1] == "I":
                 return self._judge_next_word(text, start, known)
-            return start if tail in "xy" or not tail.isalpha() else _NO
+            named = token in "xy" or (token.islower() and "\u00df" < tail < "\u0250")
+            return start if named or not tail.isalpha() else _NO
         if _ROMAN.fullmatch(token) and self._language in ("de", "pl", "cs", "sk", "hu"):
             return _NO
-        if self._lacks_a_vowel(text, at, token, tail):
-            return _NO
-        return start
+        if tail.endswith("str") and follows.isdigit():
+            return _NO  # a street and its number
+        return _NO if self._lacks_a_vowel(before, token, tail) else start
 
     def _is_ordinal(self, text: str, at: int, token: str, follows: str) -> bool:
-        if not (token.isdigit() and len(token) <= 2 and follows.isalpha()):
+        if not (token.isdigit() and len(token) <= 2 and follows.isalpha()) or self._language not in _ORDINALS:
             return False
-        if self._language in _ORDINALS:
-            return True
-        before = _token_before(text, at - len(token) - 1).lower() if at > len(token) else ""
-        return self._language is None and before.strip(",") in _BEFORE_ORDINALS
+        place = at - len(token) - 1
+        before = _token_before(text, place).lower()
+        if before == "am" and _token_before(text, place - 3) == "I":
+            return False  # English
+        return before.strip(",") in _BEFORE_ORDINALS
 
-    def _lacks_a_vowel(self, text: str, at: int, token: str, tail: str) -> bool:
+    def _lacks_a_vowel(self, before: str, token: str, tail: str) -> bool:
         if self._language in _WITHOUT_VOWELS or len(tail) > 5 or not tail.isalpha() or tail in _INTERJECTIONS:
             return False
         if token[-1].isupper() or not ("LATIN" in unicodedata.name(tail[0], "") or tail[0] in "бвгджзклмнпрстфхцчшщ"):
             return False  # TV, PC; scripts that do not write vowels
-        if _token_before(text, at - len(token) - 1)[-1:].isdigit():
+        if before[-1:].isdigit():
             return False  # a unit
         return _VOWELS.isdisjoint(_without_accents(tail))
+
+    def _judge_roman(self, text: str, start: int, known: bool) -> int:
+        """Judge whether a Roman number follows: 0 when none does."""
+        end = _end(_ROMAN, text, start)
+        if end == len(text):
+            return _NO if known else _WAIT
+        if text[end].isalpha() or text[end] in "'’" or (text[start:end] == "I" and self._language in ("en", None)):
+            return 0
+        return _NO
 
     def _judge_next_word(self, text: str, start: int, known: bool) -> int:
         """Judge a stop that only the next word tells about."""
@@ -401,17 +429,17 @@ def _token_before(text: str, at: int) -> str:
     return text[start:at]
 
 
+def _joined(text: str, at: int, before: str, word: str) -> str:
+    """Return an abbreviation of several words as one: ``z. B``, ``т. д``, ``EE. UU``."""
+    while before.endswith(".") and len(before) <= 4 and before[0].isalpha():
+        word = before.casefold() + word
+        at -= len(before) + 1
+        before = _token_before(text, at)
+    return word
+
+
 def _word_before(text: str, at: int) -> str:
     return _token_before(text, at).lstrip(_OPENERS).casefold()
-
-
-def _judge_roman(text: str, start: int, known: bool) -> int:
-    """Judge whether a Roman number follows: 0 when none does."""
-    found = _ROMAN.match(text, start)
-    end = start if found is None else found.end()
-    if end == len(text) and not known:
-        return _WAIT
-    return _NO if end == len(text) or not text[end].isalpha() else 0
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
