@@ -9,6 +9,7 @@ import click
 # name: (module, what help says of it)
 _COMMANDS = {
     "ask": ("ask", "Ask a model one question that it may use tools for."),
+    "chat": ("chat", "Talk with a model that may use tools."),
     "resume": ("ask", "Continue a turn that failed or was interrupted."),
     "tools": ("tools", "List the built-in toolboxes and their tools."),
     "doctor": ("doctor", "Tell what is there and why a model can not be reached."),

@@ -40,6 +40,30 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "toolturn" / "turns"
 
 
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all.
+
+    Args:
+        path: The file; one that is there is replaced.
+        text: What is in it, in ASCII.
+
+    Raises:
+        OSError: It can not be written.
+    """
+    # written beside and moved, so that there is never half a file; no other user may read it, not even for a moment
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(draft, path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def save(turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | None = None) -> Path:
     """Write a turn to a file that only its owner can read.
 
@@ -67,14 +91,7 @@ def save(turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | 
         "why": why,
         "turn": json.loads(turn.to_json()),
     }
-    # written beside and moved, so that there is never half a file; no other user may read it, not even for a moment
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as out:
-        out.write(codec.dumps(document))
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(draft, path)
+    write_private(path, codec.dumps(document))
     return path
 
 

@@ -10,6 +10,10 @@ from toolturn.events import Answer, Event, Iteration, Repaired, Text, ToolCallSt
 
 _MAX_SHOWN = 2000
 
+# What would move the cursor, set a title or ring: a terminal must not obey what a model or a tool says.
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+_PICTURES |= dict.fromkeys(range(128, 160), 65533)
+
 
 class Screen:
     """Shows the events of a turn.
@@ -32,8 +36,8 @@ class Screen:
     def note(self, text: str) -> None:
         """Show a line about what happens."""
         if not self._quiet:
-            self._end_line()
-            click.echo(click.style(text, dim=True), err=True)
+            self.end_line()
+            click.echo(click.style(harmless(text), dim=True), err=True)
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
@@ -42,17 +46,18 @@ class Screen:
                 what = "a last answer without tools" if forced else f"call {number}"
                 self.note(f"[{self._model}] {what} …")
             case Text(text=text) if self._live:
-                sys.stdout.write(text if self._written else text.lstrip())
+                begun = self._written and not self._written.isspace()
+                sys.stdout.write(harmless(text if begun else text.lstrip()))
                 sys.stdout.flush()
                 self._written += text
             case Repaired(repair=repair):
                 self.note(f"  mended: {repair.kind}: {repair.detail}")
             case ToolCallStarted(call=call):
                 if not self._quiet:
-                    self._end_line()
+                    self.end_line()
                     arguments = _short(" ".join(str(call.arguments).split()))
                     click.echo(
-                        f"  {click.style('→', fg='cyan')} {click.style(str(call.name), bold=True)} {arguments}",
+                        f"  {click.style('→', fg='cyan')} {click.style(_short(str(call.name)), bold=True)} {arguments}",
                         err=True,
                     )
             case ToolProgress(data=data):
@@ -77,12 +82,12 @@ class Screen:
         if self._live and self._written.strip() == content:
             sys.stdout.write("\n")
         else:
-            self._end_line()
-            click.echo(content)
+            self.end_line()
+            click.echo(harmless(content) if self._live else content)
         self._written = ""
         sys.stdout.flush()
 
-    def _end_line(self) -> None:
+    def end_line(self) -> None:
         """Text that was shown turned out not to be the end: what follows begins on a line of its own."""
         if self._live and self._written:
             sys.stdout.write("\n")
@@ -90,5 +95,16 @@ class Screen:
         self._written = ""
 
 
+def harmless(text: str) -> str:
+    """Return the text with pictures in place of the characters that a terminal obeys.
+
+    Args:
+        text: What a model or a tool said.
+    """
+    # half a surrogate pair can not be written
+    return text.replace("\r\n", "\n").translate(_PICTURES).encode("utf-8", "replace").decode()
+
+
 def _short(text: str) -> str:
+    text = harmless(text)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text):,} characters)"

@@ -1,0 +1,132 @@
+"""``toolturn chat``: a conversation from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Literal
+
+import click
+
+from toolturn import ChatMessage, ChatModel, Limits, ToolSet
+from toolturn.transcript import rough_tokens
+
+from . import saved
+from .chatting import Chat, Lines, converse
+from .choose import DEFAULT_MODEL, model_named, tools_named
+from .slash import COMMANDS, Commands
+from .talk import Talk, messages_in
+
+
+@click.command()
+@click.option(
+    "--model",
+    "model_name",
+    default=DEFAULT_MODEL,
+    show_default=True,
+    help="'local' for the embedded model, the path of a GGUF file, a model of a server such as 'ollama:qwen3' or "
+    "'openai:gpt-5', or 'http://127.0.0.1:8080/v1#model'.",
+)
+@click.option("--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]")
+@click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls a turn.")
+@click.option("--max-tool-calls", type=click.IntRange(min=0), default=16, show_default=True, help="Tool calls a turn.")
+@click.option(
+    "--on-limit",
+    type=click.Choice(["answer", "raise"]),
+    default="answer",
+    show_default=True,
+    help="At a limit: one last answer without tools, or an error.",
+)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for each turn.")
+@click.option("--system", help="The system message.")
+@click.option("--messages", "messages_file", help="A JSON list of messages to start with, as /save writes it.")
+@click.option("-q", "--quiet", is_flag=True, help="Show answers only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document for each line that is read.")
+def chat(
+    model_name: str,
+    tool_names: tuple[str, ...],
+    max_iterations: int,
+    max_tool_calls: int,
+    on_limit: Literal["answer", "raise"],
+    timeout: float | None,
+    system: str | None,
+    messages_file: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Talk with a model that may use tools.
+
+    Each message is one bounded turn. Ctrl-C stops it and the conversation goes on; Ctrl-D leaves, and so does Ctrl-C
+    twice. /help lists the commands. Where standard input is no terminal each of its lines is a message or a command.
+
+    Exit codes: 0, or where standard input is no terminal 1 when a turn ended without an answer; 2 wrong usage; 130
+    interrupted.
+    """
+    tools = tools_named(tool_names)
+    talk = Talk(_start(messages_file))
+    if system is not None:
+        talk.instruct(system)
+    model, talk.limit = _model(model_name, tools)
+    limits = Limits(max_iterations, max_tool_calls, timeout)
+    made = Chat(model, model_name, tools, limits=limits, on_limit=on_limit, talk=talk, as_json=as_json, quiet=quiet)
+    try:
+        code = asyncio.run(_converse(made))
+    except KeyboardInterrupt:  # before the first line was waited for
+        code = 130
+    sys.exit(code)
+
+
+async def _converse(made: Chat) -> int:
+    return await converse(made, _lines(made.as_json), Commands(lambda name: _model(name, made.tools)))
+
+
+def _lines(as_json: bool) -> Lines:
+    descriptor = sys.stdin.fileno()
+    if not as_json and os.isatty(descriptor) and (sys.stdout.isatty() or sys.stderr.isatty()):
+        try:
+            from .typed import TypedLines
+        except ImportError as exc:
+            if exc.name != "prompt_toolkit":
+                raise
+            raise click.ClickException("chat at a terminal needs prompt_toolkit: pip install 'toolturn[cli]'") from None
+        return TypedLines(saved.folder() / "chat-history", [*COMMANDS, "/quit"])
+    from .piped import PipedLines
+
+    return PipedLines(descriptor)
+
+
+def _start(file: str | None) -> tuple[ChatMessage, ...]:
+    if file is None:
+        return ()
+    if file == "-":
+        raise click.UsageError("standard input is the conversation; give --messages a file")
+    try:
+        return messages_in(file)
+    except ValueError as exc:
+        raise click.ClickException(str(exc)) from None
+
+
+def _model(name: str, tools: ToolSet) -> tuple[ChatModel, int | None]:
+    """The model of a name, and the tokens of messages that it can be shown beside the tools, where that is known."""
+    model = model_named(name)
+    window = _window(name)
+    if window is None:
+        return model, None
+    from toolturn.local.runtime import MAX_TOKENS
+
+    offered = rough_tokens(ChatMessage("system", str([definition.to_openai() for definition in tools.definitions])))
+    return model, max(0, window - MAX_TOKENS - offered)
+
+
+def _window(name: str) -> int | None:
+    """Tokens of a model's window: of the embedded model it is known, of a server's it is not."""
+    from inspect import signature
+
+    from toolturn.local import local_model
+    from toolturn.models.named import where
+
+    if where(name, os.environ) is not None:
+        return None
+    tokens: int = signature(local_model).parameters["context"].default
+    return tokens

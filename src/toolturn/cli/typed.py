@@ -1,0 +1,81 @@
+"""Lines of a conversation from somebody at a terminal: edited, completed, and remembered."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import create_output
+from prompt_toolkit.shortcuts import CompleteStyle
+
+
+class TypedLines:
+    """Lines that are typed at the terminal.
+
+    Args:
+        history: Where they are remembered, readable by their owner alone; where that can not be written they are
+            forgotten in the end.
+        words: What Tab completes at the beginning of a line.
+
+    Attributes:
+        interactive: Whether somebody types them.
+    """
+
+    interactive = True
+
+    def __init__(self, history: Path, words: Sequence[str]) -> None:
+        keys = KeyBindings()
+
+        @keys.add("escape", "enter")
+        def _(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        self._session: PromptSession[str] = PromptSession(
+            history=_history(history),
+            completer=WordCompleter(list(words), sentence=True),
+            complete_while_typing=False,
+            complete_style=CompleteStyle.READLINE_LIKE,
+            key_bindings=keys,
+            # standard output may be a file while somebody sits at the terminal
+            output=create_output(always_prefer_tty=True),
+        )
+
+    async def read(self, prompt: str) -> str:
+        """Return the next line; Escape and Enter begin another one in the same message.
+
+        Args:
+            prompt: What stands before it.
+
+        Raises:
+            EOFError: Ctrl-D was typed, or the terminal is gone.
+            KeyboardInterrupt: Ctrl-C was typed.
+        """
+        return await self._session.prompt_async(prompt, handle_sigint=False)
+
+    def interrupt(self) -> None:
+        """End the waiting for a line by KeyboardInterrupt."""
+        app = self._session.app
+        if app.is_running and not app.is_done:
+            app.exit(exception=KeyboardInterrupt)
+
+
+class _Remembered(FileHistory):
+    def store_string(self, string: str) -> None:
+        with contextlib.suppress(OSError):  # a full disk must not end the conversation
+            super().store_string(string)
+
+
+def _history(path: Path) -> History:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        path.chmod(0o600)
+    except OSError:
+        return InMemoryHistory()
+    return _Remembered(path)
