@@ -124,6 +124,26 @@ def test_without_any_line_there_is_nothing_to_do(talk: Talk) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize(
+    ("shell", "code", "says"),
+    [
+        ("{} <&-", 2, "standard input is closed"),
+        ("echo first | {} >&-", 0, ""),
+        ("(echo first; echo second) | {} | head -c 0", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_are_no_tracebacks(
+    env: dict[str, str], talk: Talk, shell: str, code: int, says: str
+) -> None:
+    command = f"{sys.executable} -m toolturn.cli chat -q --tools none --model '{talk.model('talk')}'"
+    done = subprocess.run(
+        ["sh", "-c", shell.format(command)], capture_output=True, text=True, env=env, timeout=60, check=False
+    )
+    assert done.returncode == code
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 # --- what goes wrong -------------------------------------------------------------------
 
 
@@ -293,8 +313,8 @@ def test_what_can_not_be_done_is_told_in_one_sentence_each(talk: Talk) -> None:
         "/load ~nobody-of-this-name/x": "can not be read",
     }
     done = talk("talk", "--tools", "none", given="".join(f"{line}\n" for line in told))
-    for says, line in zip(told.values(), done.stderr.splitlines(), strict=True):
-        assert says in line
+    for words, line in zip(told.values(), done.stderr.splitlines(), strict=True):
+        assert words in line
     assert (done.stdout, done.returncode) == ("", 0)
 
 

@@ -82,8 +82,10 @@ async def _converse(made: Chat) -> int:
 
 
 def _lines(as_json: bool) -> Lines:
-    descriptor = sys.stdin.fileno()
-    if not as_json and os.isatty(descriptor) and (sys.stdout.isatty() or sys.stderr.isatty()):
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed; nothing can be said")
+    shown = any(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
+    if sys.stdin.isatty() and shown and not as_json:
         try:
             from .typed import TypedLines
         except ImportError as exc:
@@ -93,7 +95,7 @@ def _lines(as_json: bool) -> Lines:
         return TypedLines(saved.folder() / "chat-history", [*COMMANDS, "/quit"])
     from .piped import PipedLines
 
-    return PipedLines(descriptor)
+    return PipedLines(sys.stdin.fileno())
 
 
 def _start(file: str | None) -> tuple[ChatMessage, ...]:

@@ -30,7 +30,7 @@ class Screen:
         self._model = model
         self._quiet = quiet or silent
         self._silent = silent
-        self._live = sys.stdout.isatty() and not silent
+        self._live = sys.stdout is not None and sys.stdout.isatty() and not silent
         self._written = ""
 
     def note(self, text: str) -> None:
@@ -81,11 +81,11 @@ class Screen:
             return
         if self._live and self._written.strip() == content:
             sys.stdout.write("\n")
+            sys.stdout.flush()
         else:
             self.end_line()
             click.echo(harmless(content) if self._live else content)
         self._written = ""
-        sys.stdout.flush()
 
     def end_line(self) -> None:
         """Text that was shown turned out not to be the end: what follows begins on a line of its own."""

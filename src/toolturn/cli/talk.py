@@ -82,8 +82,9 @@ class Talk:
         Args:
             text: The message.
         """
+        message = ChatMessage("system", text)
         for messages in (self.messages, self.shown):
-            messages[: _has_system(messages)] = [ChatMessage("system", text)]
+            messages[: _has_system(messages)] = [message]
 
     @property
     def instruction(self) -> ChatMessage | None:
