@@ -213,9 +213,9 @@ class SentenceSplitter:
             return later.end()
         if len(window) < 2 * longest:
             return 0
-        end = len(window)
-        while end > longest and (unicodedata.combining(window[end - 1]) or window[end - 1] in "\u200d\ufe0f"):
-            end -= 1
+        end = len(window) - 1
+        while end > longest and (unicodedata.combining(window[end]) or window[end] in "\u200d\ufe0f"):
+            end -= 1  # a letter keeps its accents
         return end
 
     # --- lines and code ----------------------------------------------------------------
