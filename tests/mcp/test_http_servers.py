@@ -151,9 +151,12 @@ def test_a_call_that_is_not_answered_times_out_and_the_server_is_told(tmp_path: 
 
 def test_a_server_that_does_not_take_leave_holds_nobody() -> None:
     async def main() -> None:
-        async with bad_http("hangs-on-delete", close_timeout=0.3) as server:
-            async with asyncio.timeout(10), one(server) as servers:
-                assert content(await observe(servers.tools)) == "hi"
+        async with (
+            bad_http("hangs-on-delete", close_timeout=0.3) as server,
+            asyncio.timeout(10),
+            one(server) as servers,
+        ):
+            assert content(await observe(servers.tools)) == "hi"
 
     run(main())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import anyio
@@ -42,6 +42,7 @@ for _name in ("mcp", "client"):
 MAX_PAGES = 200
 _PING = 5.0
 _REASON_WAIT = 1.0
+_ABRUPT = 5.0
 _MAX_TEXT = 2000
 _NOT_KNOWN = "whether the call had an effect is not known"
 
@@ -59,8 +60,8 @@ class SessionExpired(Exception):
 class Connection:
     """A running server and the session with it.
 
-    Enter and leave of everything below happen in one task, which is ended by :meth:`close` alone; requests come from
-    any task of the same event loop.
+    Enter and leave of everything below happen in one task, which is ended by :meth:`end`; requests come from any task
+    of the same event loop.
 
     Args:
         server: The server.
@@ -126,16 +127,19 @@ class Connection:
         """
         await asyncio.shield(self._opened)
 
-    async def close(self) -> None:
-        """End the connection and the server's process; returns when both have ended. A cancel makes it abrupt."""
+    def end(self) -> asyncio.Task[None]:
+        """Let the connection and the server's process end; the task has ended when both have."""
         self._closing = True
         self._end()
-        try:
-            await asyncio.shield(self.task)
-        except asyncio.CancelledError:
-            self.task.cancel()  # the process is killed at once
-            await asyncio.wait((self.task,), timeout=5.0)
-            raise
+        return self.task
+
+    def kill(self) -> None:
+        """Let what has begun to end do so at once."""
+        self._link.kill()
+
+    async def close(self) -> None:
+        """End the connection; a cancel makes it abrupt."""
+        await ended([self.end()], self.kill)
 
     async def retire(self) -> None:
         """End the connection when the calls that still run over it have ended."""
@@ -284,6 +288,24 @@ class Connection:
     async def _until_over(self) -> None:
         """Give the end of the connection the time to say why."""
         await asyncio.wait((self.task,), timeout=_REASON_WAIT)
+
+
+async def ended(tasks: Collection[asyncio.Task[Any]], kill: Callable[[], None]) -> None:
+    """Wait until tasks that clean up have ended.
+
+    Args:
+        tasks: What is waited for.
+        kill: Makes them end at once; called where this is cancelled. The tasks are not cancelled for it: the client
+            may take that for a cancel of its own.
+    """
+    if not tasks:
+        return
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        kill()
+        await asyncio.wait(tasks, timeout=_ABRUPT)
+        raise
 
 
 async def _shake_hands(session: ClientSession) -> None:

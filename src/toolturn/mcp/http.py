@@ -57,6 +57,9 @@ class HttpLink:
         if heard is not None and response.request.method == "POST":
             heard.append((response.status_code, _SESSION in response.request.headers))
 
+    def kill(self) -> None:
+        """Do nothing: the end is bounded, and there is no process."""
+
     def why(self) -> str:
         """Return what is known of why it does not work, for people; empty where nothing is."""
         return f"it answered HTTP {self._last}" if self._last >= 400 else ""

@@ -38,6 +38,7 @@ class ServerClient:
         self._home = asyncio.get_running_loop()
         self._lock = asyncio.Lock()
         self._connection: Connection | None = None
+        self._alive: set[Connection] = set()
         self._down = ""
         self._failures = 0
         self._not_before = 0.0
@@ -72,18 +73,18 @@ class ServerClient:
         with contextlib.suppress(Unavailable):
             await self._connected()
 
-    async def close(self) -> None:
-        """End it; returns when its process has ended."""
+    def end(self) -> set[asyncio.Task[Any]]:
+        """Let it end, with all that was begun; these tasks have ended when it has."""
         self._closed = True
-        others = {task for task in (self._listing, *self._retiring) if task is not None and not task.done()}
+        others = {task for task in (self._listing, *self._retiring) if task is not None}
         for task in others:
             task.cancel()
-        try:
-            if self._connection is not None:
-                await self._connection.close()
-        finally:
-            if others:
-                await asyncio.wait(others)
+        return {*others, *(connection.end() for connection in self._alive)}
+
+    def kill(self) -> None:
+        """Let what has begun to end do so at once."""
+        for connection in self._alive:
+            connection.kill()
 
     async def refresh(self) -> None:
         """Ask for the tools anew; a server that does not run is started first."""
@@ -130,6 +131,8 @@ class ServerClient:
         from .. import __version__
 
         connection = Connection(self._server, __version__, self._changed)
+        self._alive.add(connection)
+        connection.task.add_done_callback(lambda _: self._alive.discard(connection))
         good = False
         try:
             async with asyncio.timeout(self._server.start_timeout):

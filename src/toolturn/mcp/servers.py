@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from ..models.schema.names import fold, wire_names
 from ..tools.toolset import ToolSet
 from .configuration import Http, Problem, Server, Stdio
+from .connection import ended
 from .server import ServerClient
 from .tools import McpTool
 
@@ -107,8 +108,12 @@ class McpServers:
         await self._close()
 
     async def _close(self) -> None:
-        # tasks, so that a cancel reaches each of them and none is left because another one failed
-        await asyncio.gather(*(asyncio.ensure_future(client.close()) for client in self._clients))
+        # all begin to end before the first wait, so that a cancel can not come before
+        await ended([task for client in self._clients for task in client.end()], self._kill)
+
+    def _kill(self) -> None:
+        for client in self._clients:
+            client.kill()
 
     def __enter__(self) -> McpServers:
         from ..loop import _background

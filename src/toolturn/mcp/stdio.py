@@ -86,6 +86,11 @@ class StdioLink:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
+    def kill(self) -> None:
+        """Kill the process and all it has started, now."""
+        if self._process is not None:
+            _signal_group(self._process.pid, kill=True)
+
     def why(self) -> str:
         """Return what is known of why it does not work, for people; empty where nothing is."""
         process = self._process
