@@ -137,11 +137,11 @@ def test_it_takes_microseconds_from_the_proof_to_the_sentence() -> None:
         splitter = SentenceSplitter("en")
         slowest = 0.0
         for letter in text * 20:
-            start = time.perf_counter()
+            start = time.thread_time()
             splitter.feed(letter)
-            slowest = max(slowest, time.perf_counter() - start)
+            slowest = max(slowest, time.thread_time() - start)
         worst.append(slowest)
-    assert min(worst) < 0.005
+    assert min(worst) < 0.005  # of the processor's time: other programs are none of its business
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_the_time_it_takes_grows_with_the_length_of_the_text_alone(text: str, st
         long = text * (size // len(text))
         best = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.thread_time()
             split(long, "en", step)
-            best.append(time.perf_counter() - start)
+            best.append(time.thread_time() - start)
         return min(best)
 
     # four times the text takes four times as long, and would take sixteen times were it quadratic
