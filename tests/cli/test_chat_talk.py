@@ -17,6 +17,7 @@ from toolturn import ChatMessage, ImagePart, TextPart
 from toolturn.cli import chat
 from toolturn.cli.piped import PipedLines
 from toolturn.cli.talk import Talk, messages_in
+from toolturn.messages import ContentPart
 from toolturn.transcript import check, rough_tokens
 
 
@@ -43,7 +44,7 @@ def test_a_question_without_an_answer_and_the_next_one_are_one_message() -> None
 
 
 def test_so_are_parts_and_text() -> None:
-    parts = [TextPart("look"), ImagePart("data:,")]
+    parts: list[ContentPart] = [TextPart("look"), ImagePart("data:,")]
     talk = Talk([ChatMessage("user", parts)])
     talk.say("well?")
     assert contents(talk.messages) == [[*parts, TextPart("well?")]]
@@ -132,7 +133,7 @@ def test_what_was_left_out_comes_back_when_there_is_room_again() -> None:
     assert talk.fit() == 0
 
 
-def test_the_window_is_known_of_the_embedded_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_is_known_of_the_embedded_model_alone() -> None:
     assert chat._window("local") == 8192
     assert chat._window("ollama:qwen3") is None
     assert chat._window("http://127.0.0.1:9/v1#m") is None
