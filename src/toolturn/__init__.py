@@ -28,6 +28,7 @@ from .errors import (
     ModelUnavailableError,
     ToolError,
     ToolLoopCancelledError,
+    ToolLoopCostLimitError,
     ToolLoopDeadlineError,
     ToolLoopDirectReturnError,
     ToolLoopEmptyResponseError,
@@ -37,12 +38,13 @@ from .errors import (
     ToolLoopLimitError,
     ToolLoopMalformedResponseError,
     ToolLoopModelError,
+    ToolLoopTokenLimitError,
     ToolLoopToolCallLimitError,
     ToolLoopToolError,
     ToolLoopTruncatedResponseError,
     ToolTimeoutError,
 )
-from .limits import Limits
+from .limits import Limits, Remaining, WorstCase
 from .loop import TurnStream, handle_tool_call, resume, run_tool_loop, run_tool_loop_sync, stream_tool_loop
 from .messages import ChatMessage, ChatResponse, FilePart, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
 from .model import Capabilities, ChatModel, Delta, ModelCallback, ModelSettings
@@ -91,6 +93,7 @@ __all__ = [
     "ModelTimeoutError",
     "ModelUnavailableError",
     "Performer",
+    "Remaining",
     "Repair",
     "TextPart",
     "Tool",
@@ -105,6 +108,7 @@ __all__ = [
     "ToolInvocation",
     "ToolInvocationResult",
     "ToolLoopCancelledError",
+    "ToolLoopCostLimitError",
     "ToolLoopDeadlineError",
     "ToolLoopDirectReturnError",
     "ToolLoopEmptyResponseError",
@@ -115,6 +119,7 @@ __all__ = [
     "ToolLoopMalformedResponseError",
     "ToolLoopModelError",
     "ToolLoopResult",
+    "ToolLoopTokenLimitError",
     "ToolLoopToolCallLimitError",
     "ToolLoopToolError",
     "ToolLoopTruncatedResponseError",
@@ -124,6 +129,7 @@ __all__ = [
     "TurnContext",
     "TurnStream",
     "Usage",
+    "WorstCase",
     "drive",
     "error_from_json",
     "error_to_json",

@@ -292,6 +292,7 @@ def record_to_dict(record: ToolCallRecord) -> dict[str, Any]:
         "started": record.started,
         "seconds": record.seconds,
         "error": record.error,
+        "usage": None if record.usage is None else asdict(record.usage),
     }
 
 
@@ -306,12 +307,13 @@ def record_from_dict(data: Mapping[str, Any]) -> ToolCallRecord:
         data["started"],
         data["seconds"],
         data["error"],
+        None if data["usage"] is None else Usage(**data["usage"]),
     )
 
 
 def limits_to_dict(limits: Limits) -> dict[str, Any]:
     """Return limits in JSON's own types."""
-    return asdict(limits)
+    return {name: value for name, value in asdict(limits).items() if name != "spending"}
 
 
 def limits_from_dict(data: Mapping[str, Any]) -> Limits:

@@ -38,7 +38,7 @@ def _shapes() -> dict[str, Any]:
         role=str,
         content=Any,
     )
-    usage = shape("usage", input=int, output=int, cached=int, reasoning=int)
+    usage = shape("usage", input=int, output=int, cached=int, reasoning=int, cost=float)
     repair = shape("repair", kind=str, detail=str, op=str)
     response = shape_with(
         "response",
@@ -61,8 +61,18 @@ def _shapes() -> dict[str, Any]:
         started=float,
         seconds=float,
         error=str | None,
+        usage=usage | None,
     )
-    limits = shape("limits", iterations=int, tool_calls=int, deadline=float | None, result_bytes=int | None)
+    limits = shape(
+        "limits",
+        iterations=int,
+        tool_calls=int,
+        deadline=float | None,
+        result_bytes=int | None,
+        tokens=int | None,
+        cost=float | None,
+        per_tool=dict[str, int],
+    )
     cause = shape("cause", type=str, text=str)
     ending = shape(
         "ending",
@@ -89,6 +99,7 @@ def _shapes() -> dict[str, Any]:
         accepted=NonNegativeInt,
         seconds=NonNegativeFloat,
         usage=usage,
+        last=usage | None,
         repairs=list[repair],
         messages=list[message],
         records=list[record],

@@ -7,6 +7,8 @@
     │   ├── ToolLoopLimitError                 a limit was reached
     │   │   ├── ToolLoopIterationLimitError
     │   │   ├── ToolLoopToolCallLimitError
+    │   │   ├── ToolLoopTokenLimitError
+    │   │   ├── ToolLoopCostLimitError
     │   │   └── ToolLoopDeadlineError
     │   ├── ToolLoopTruncatedResponseError     the model's reply was cut off; nothing of it ran
     │   ├── ToolLoopFilteredResponseError      the provider filtered or refused; nothing of it ran
@@ -65,7 +67,7 @@ class ToolLoopError(RuntimeError):
         tool_calls: The audit.
         iterations: Model calls made, the one of a rejected reply included.
         rejected_response: The reply that was refused, where one was.
-        usage: Tokens of all model calls.
+        usage: Tokens and cost of all model calls, those of turns inside its tools included.
         turn_id: The name of the turn.
         state: The turn as JSON, which ``resume`` continues; None where there is none.
         cause: The exception behind it, where there is one; the live one is chained as ``__cause__``.
@@ -132,7 +134,15 @@ class ToolLoopIterationLimitError(ToolLoopLimitError):
 
 
 class ToolLoopToolCallLimitError(ToolLoopLimitError):
-    """A batch would have passed the allowed number of tool calls; none of it ran."""
+    """A batch would have passed the allowed number of tool calls, of all or of one tool; none of it ran."""
+
+
+class ToolLoopTokenLimitError(ToolLoopLimitError):
+    """The turn has used up its tokens; what it had not begun did not run."""
+
+
+class ToolLoopCostLimitError(ToolLoopLimitError):
+    """The turn has used up what it may cost; what it had not begun did not run."""
 
 
 class ToolLoopDeadlineError(ToolLoopLimitError):

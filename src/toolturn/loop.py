@@ -18,6 +18,7 @@ from .events import Emit, Event
 from .limits import Limits, OnLimit
 from .messages import ChatMessage, ToolCall
 from .model import ChatModel, ModelCallback, ModelSettings
+from .nesting import Price, inherited, price_of
 from .perform import Performer
 from .results import ToolCallResult, ToolLoopResult
 from .tools.context import TurnContext
@@ -69,6 +70,7 @@ async def run_tool_loop(
     settings: ModelSettings | None = None,
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
+    price: Price | None = None,
     emit: Emit | None = None,
     nudges: int = 0,
 ) -> ToolLoopResult:
@@ -90,6 +92,7 @@ async def run_tool_loop(
         settings: How a ChatModel is to reply.
         hooks: Around each tool call, the first one outermost.
         grace: Seconds a cancelled handler has to clean up.
+        price: What the tokens of one reply cost, for ``limits.cost`` and ``result.usage.cost``.
         emit: Is told of everything that happens, in order.
         nudges: How often a model that announced calls but made none, or replied nothing, is told so and asked once
             more; each time is an iteration.
@@ -118,6 +121,7 @@ async def run_tool_loop(
         settings,
         hooks,
         grace,
+        price,
         nudges,
     )
     return await drive(turn, perform, emit, concurrency=concurrency)
@@ -138,9 +142,10 @@ def _prepare(
     settings: ModelSettings | None,
     hooks: Sequence[ToolHook],
     grace: float,
+    price: Price | None,
     nudges: int,
 ) -> tuple[Turn, Performer]:
-    bounds = limits or Limits(max_iterations, max_tool_calls)
+    bounds = inherited(limits or Limits(max_iterations, max_tool_calls))
     if on_limit not in ("raise", "answer"):
         raise ValueError("on_limit must be 'raise' or 'answer'")
     if tool_errors not in ("raise", "report"):
@@ -148,10 +153,19 @@ def _prepare(
     if nudges < 0:
         raise ValueError("nudges must not be negative")
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+    _check_names(bounds, known)
     history = list(messages)
     if faults := check(history):
         raise ValueError(f"the messages are no valid transcript: {faults[0]} (toolturn.transcript.repair mends them)")
-    perform = Performer(call_model, known, context=_context(context), settings=settings, hooks=hooks, grace=grace)
+    perform = Performer(
+        call_model,
+        known,
+        context=_context(context),
+        settings=settings,
+        hooks=hooks,
+        grace=grace,
+        price=price_of(price, bounds),
+    )
     turn = Turn() if turn is None else turn
     turn.begin(
         history,
@@ -164,6 +178,12 @@ def _prepare(
         nudges=nudges,
     )
     return turn, perform
+
+
+def _check_names(limits: Limits, tools: ToolSet) -> None:
+    for name in limits.per_tool:
+        if tools.get(name) is None:
+            raise ValueError(f"limits.per_tool names {name!r}, which is none of the tools")
 
 
 def _context(context: Any) -> TurnContext:
@@ -201,7 +221,9 @@ def reopened(
             raise ValueError("this error carries no state; there is nothing to resume")
         stopped = stopped.state
     turn = Turn.from_json(stopped) if isinstance(stopped, str) else stopped
-    turn.reopen(known.definitions, known.traits, limits=limits, on_limit=on_limit, tool_errors=tool_errors)
+    bounds = inherited(turn.limits if limits is None else limits, turn.usage, turn.seconds)
+    _check_names(bounds, known)
+    turn.reopen(known.definitions, known.traits, limits=bounds, on_limit=on_limit, tool_errors=tool_errors)
     return turn
 
 
@@ -218,6 +240,7 @@ async def resume(
     settings: ModelSettings | None = None,
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
+    price: Price | None = None,
     emit: Emit | None = None,
 ) -> ToolLoopResult:
     """Continue a turn that stopped, under the same name: what has an outcome does not run again.
@@ -234,6 +257,7 @@ async def resume(
         settings: How a ChatModel is to reply.
         hooks: Around each tool call.
         grace: Seconds a cancelled handler has to clean up.
+        price: As in :func:`run_tool_loop`; a function is not saved with the turn, so it is given again.
         emit: Is told of everything that happens, in order.
 
     Returns:
@@ -245,7 +269,15 @@ async def resume(
     """
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
     turn = reopened(stopped, known, limits=limits, on_limit=on_limit, tool_errors=tool_errors)
-    perform = Performer(call_model, known, context=_context(context), settings=settings, hooks=hooks, grace=grace)
+    perform = Performer(
+        call_model,
+        known,
+        context=_context(context),
+        settings=settings,
+        hooks=hooks,
+        grace=grace,
+        price=price_of(price, turn.limits),
+    )
     return await drive(turn, perform, emit, concurrency=concurrency)
 
 
@@ -313,6 +345,7 @@ async def stream_tool_loop(
     settings: ModelSettings | None = None,
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
+    price: Price | None = None,
     nudges: int = 0,
 ) -> AsyncIterator[TurnStream]:
     """Run one bounded turn and watch it: ``async with stream_tool_loop(...) as events: async for event in events``.
@@ -335,6 +368,7 @@ async def stream_tool_loop(
         settings,
         hooks,
         grace,
+        price,
         nudges,
     )
     async with streaming(turn, perform, concurrency=concurrency) as stream:

@@ -135,12 +135,19 @@ class Usage:
         output: Tokens written, the reasoning included.
         cached: Tokens of the input that came from the provider's cache.
         reasoning: Tokens of the output that were reasoning.
+        cost: What it cost, in the unit of the price a turn is run with, or as the provider says.
     """
 
     input: int = 0
     output: int = 0
     cached: int = 0
     reasoning: int = 0
+    cost: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Tokens of input and output."""
+        return self.input + self.output
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -148,6 +155,7 @@ class Usage:
             self.output + other.output,
             self.cached + other.cached,
             self.reasoning + other.reasoning,
+            self.cost + other.cost,
         )
 
 

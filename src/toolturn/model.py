@@ -43,12 +43,15 @@ class Capabilities:
         tools: It calls tools by itself; without, a dialect has to.
         images: It takes images in messages.
         grammar: ``settings.extra["grammar"]`` constrains its text.
+        tool_choice_none: It takes tools together with the tool choice ``none``, so that a last answer at a limit
+            need not leave them out.
     """
 
     streaming: bool = False
     tools: bool = False
     images: bool = False
     grammar: bool = False
+    tool_choice_none: bool = False
 
 
 @dataclass(frozen=True, slots=True)

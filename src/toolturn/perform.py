@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import inspect
 import json
+import math
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from time import perf_counter, time
 from types import CoroutineType
 from typing import Any, TypeAlias
@@ -16,8 +18,9 @@ from typing import Any, TypeAlias
 from .errors import InvalidToolArguments, ModelError, ModelStreamError, ToolError, ToolTimeoutError
 from .events import Emit, Reasoning, Text, ToolProgress
 from .limits import cap_text
-from .messages import ChatMessage, ChatResponse, text_of
-from .model import ChatModel, Delta, ModelCallback, ModelSettings
+from .messages import ChatMessage, ChatResponse, ToolDef, Usage, text_of
+from .model import Capabilities, ChatModel, Delta, ModelCallback, ModelSettings
+from .nesting import Budget, Ledger, Price, current, running
 from .results import ToolCallRecord, ToolStatus
 from .tools.context import ToolContext, TurnContext
 from .tools.hooks import ToolHook, ToolInvocation
@@ -25,7 +28,7 @@ from .tools.running import DEFAULT_GRACE, left_behind
 from .tools.tool import Tool, ToolInvocationResult, invalid_arguments_content
 from .tools.toolset import ToolSet, unknown_tool_content
 from .transcript import closing_content
-from .turn import CallModel, CallTool, ModelFailed, Op, Outcome, ToolFailed
+from .turn import CallModel, CallTool, ModelFailed, Op, Outcome, OuterLimit, ToolFailed
 
 Perform: TypeAlias = Callable[[Op, Emit | None], Awaitable[Outcome]]
 """Carries out one op; expected failures are outcomes, not exceptions."""
@@ -90,6 +93,7 @@ class Performer:
         settings: How a ChatModel is to reply.
         hooks: Around each tool call, the first one outermost.
         grace: Seconds a cancelled handler has to clean up.
+        price: What the tokens of a reply cost; replaces what a provider says of it.
 
     Raises:
         TypeError: Settings are given for a model that takes none.
@@ -104,16 +108,21 @@ class Performer:
         settings: ModelSettings | None = None,
         hooks: Sequence[ToolHook] = (),
         grace: float = DEFAULT_GRACE,
+        price: Price | None = None,
     ) -> None:
         if settings is not None and not isinstance(model, ChatModel):
             raise TypeError("settings need a ChatModel; a plain callback has its own")
         self._model = model
-        self._streams = isinstance(model, ChatModel) and model.capabilities.streaming
+        self._chat = model if isinstance(model, ChatModel) else None
+        able = Capabilities() if self._chat is None else self._chat.capabilities
+        self._streams = able.streaming
+        self._keeps_tools = able.tool_choice_none and len(tools) > 0
         self._tools = tools
         self._context = context or TurnContext()
         self._settings = settings
         self._hooks = tuple(hooks)
         self._grace = grace
+        self._ledger = Ledger(price)
 
     def __call__(self, op: Op, emit: Emit | None = None) -> Coroutine[Any, Any, Outcome]:
         """Carry out one op.
@@ -138,33 +147,56 @@ class Performer:
     # --- the model -------------------------------------------------------------------
 
     async def _call_model(self, op: CallModel, emit: Emit | None) -> Outcome:
+        budget = running.get()
+        if budget is not None:
+            budget = current()
+            if budget is not None and (limit := budget.used_up()) is not None:
+                return OuterLimit(limit)
         try:
-            if emit is not None:
-                return await self._call_model_aloud(op, emit)
-            response = await self._ask(op)
+            response = await (self._ask(op) if emit is None else self._ask_aloud(op, emit))
         except ModelError as exc:
             return ModelFailed(exc)
+        if response.usage is not None:
+            if (price := self._ledger.price) is not None:
+                response = replace(response, usage=_priced(response.usage, price))
+            if budget is not None and response.usage is not None:
+                budget.charge(response.usage)
         return response
 
+    def _request(self, op: CallModel) -> tuple[tuple[ToolDef, ...], ModelSettings | None]:
+        """The tools and settings of a request to a ChatModel."""
+        tools, settings = op.tools, self._settings
+        if op.max_tokens is None and not op.forced:
+            return tools, settings
+        settings = settings or ModelSettings()
+        if op.max_tokens is not None and (settings.max_tokens is None or settings.max_tokens > op.max_tokens):
+            settings = replace(settings, max_tokens=op.max_tokens)
+        if op.forced and self._keeps_tools:
+            return self._tools.definitions, replace(settings, tool_choice="none")
+        if op.forced and settings.tool_choice is not None:
+            settings = replace(settings, tool_choice=None)
+        return tools, settings
+
     async def _ask(self, op: CallModel) -> ChatResponse:
-        model = self._model
-        if self._settings is not None and isinstance(model, ChatModel):
-            response = await model.complete(op.messages, op.tools, settings=self._settings)
+        answer: Any
+        if self._chat is None or (self._settings is None and op.max_tokens is None and not op.forced):
+            answer = self._model(op.messages, op.tools)
         else:
-            answer = model(op.messages, op.tools)
-            if type(answer) is not CoroutineType and not inspect.isawaitable(answer):
-                raise TypeError("call_model must be awaitable: make it an 'async def'")
-            response = await answer
+            tools, settings = self._request(op)
+            answer = self._chat.complete(op.messages, tools, settings=settings)
+        if type(answer) is not CoroutineType and not inspect.isawaitable(answer):
+            raise TypeError("call_model must be awaitable: make it an 'async def'")
+        response = await answer
         if not isinstance(response, ChatResponse):
             raise TypeError(f"call_model must return a ChatResponse, not {type(response).__name__}")
         return response
 
-    async def _call_model_aloud(self, op: CallModel, emit: Emit) -> Outcome:
-        model = self._model
+    async def _ask_aloud(self, op: CallModel, emit: Emit) -> ChatResponse:
         told: set[str] = set()
         response: ChatResponse | None = None
-        if self._streams and isinstance(model, ChatModel):
-            stream = model.stream(op.messages, op.tools, settings=self._settings)
+        if self._chat is not None and self._streams:
+            tools, settings = self._request(op)
+            stream = self._chat.stream(op.messages, tools, settings=settings)
             # any async iterator will do, also one that can not be closed
             closing: Any = aclosing(stream) if hasattr(stream, "aclose") else contextlib.nullcontext()
             async with closing:
@@ -175,7 +207,7 @@ class Performer:
                     else:
                         response = item
             if response is None:
-                return ModelFailed(ModelStreamError("the model's stream ended before the reply was complete"))
+                raise ModelStreamError("the model's stream ended before the reply was complete")
         else:
             response = await self._ask(op)
         if "reasoning" not in told and (thought := text_of(response.reasoning)):
@@ -194,6 +226,8 @@ class Performer:
         failure: BaseException | None = None
         listener: _Listener | None = None
         tool = self._tools.get(call.name) if isinstance(call.name, str) else None
+        budget = Budget(op, self._ledger, start)
+        around = running.set(budget)
         try:
             if tool is None:
                 content, status = unknown_tool_content(call.name, self._tools), "unknown_tool"
@@ -223,12 +257,14 @@ class Performer:
             raise
         except BaseException as exc:  # noqa: BLE001 - a cancel or an interrupt: told, then passed on
             status = "outcome_unknown" if left_behind(exc) else "cancelled"
-            record = self._record(op, closing_content(status), False, status, began, start, None)
+            record = self._record(op, closing_content(status), False, status, began, start, None, budget)
             raise OpInterrupted(record, exc) from None
         finally:
+            running.reset(around)
+            budget.closed = True
             if listener is not None:
                 listener.close()
-        record = self._record(op, content, direct, status, began, start, failure)
+        record = self._record(op, content, direct, status, began, start, failure, budget)
         if listener is not None and listener.broken is not None:
             raise OpInterrupted(record, listener.broken, settled=True)
         return record if failure is None else ToolFailed(record, failure)
@@ -242,6 +278,7 @@ class Performer:
         began: float,
         start: float,
         failure: BaseException | None,
+        budget: Budget,
     ) -> ToolCallRecord:
         if not content.isascii():
             try:
@@ -251,16 +288,16 @@ class Performer:
         content = cap_text(content, op.result_bytes)
         call = op.call
         message = ChatMessage("tool", content, None, call.id)
-        if failure is None:
-            return ToolCallRecord(call, message, direct, op.id, status, began, perf_counter() - start)
-        error = f"{type(failure).__name__}: {_text(failure)}"
-        return ToolCallRecord(call, message, direct, op.id, status, began, perf_counter() - start, error)
+        error = None if failure is None else f"{type(failure).__name__}: {_text(failure)}"
+        return ToolCallRecord(call, message, direct, op.id, status, began, perf_counter() - start, error, budget.usage)
 
     async def _run_with_context(
         self, op: CallTool, tool: Tool[Any, Any], request: Any, listener: _Listener | None
     ) -> ToolInvocationResult:
         known = self._context
-        context = ToolContext(op.turn_id, op.id, op.call, known.session, known.language, known.data, listener)
+        budget = running.get()
+        left = op.remaining if budget is None else budget.left()
+        context = ToolContext(op.turn_id, op.id, op.call, known.session, known.language, known.data, listener, left)
         if not self._hooks:
             result = await tool.execute(request, context=context, grace=self._grace)
             return ToolInvocationResult(tool.render(result), tool.return_direct)
@@ -302,6 +339,13 @@ def _text(exc: BaseException) -> str:
         return str(exc)
     except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure
         return ""
+
+
+def _priced(usage: Usage, price: Price) -> Usage:
+    cost: Any = price(usage)
+    if not isinstance(cost, (int, float)) or not 0 <= cost < math.inf:
+        raise ValueError(f"the price of a reply must be a number of at least 0, not {cost!r:.40}")
+    return replace(usage, cost=float(cost))
 
 
 def _failed(name: object, exc: BaseException) -> str:

@@ -54,6 +54,7 @@ class ToolCallRecord:
         started: Seconds since the epoch when it began, 0 where it never did.
         seconds: How long it took.
         error: Class and text of the exception behind a failure, for people, never shown to the model.
+        usage: What turns used that ran inside this call; None where there were none.
     """
 
     call: ToolCall
@@ -64,6 +65,7 @@ class ToolCallRecord:
     started: float = 0.0
     seconds: float = 0.0
     error: str | None = None
+    usage: Usage | None = None
 
 
 @frozen
@@ -76,7 +78,7 @@ class ToolLoopResult:
         tool_calls: The audit, one record per call in emitted order.
         iterations: Model calls that were made, a forced answer excluded.
         return_direct: Whether a tool gave the answer.
-        usage: Tokens of all model calls.
+        usage: Tokens and cost of all model calls, those of turns inside its tools included.
         turn_id: The name of the turn.
         limit: Which limit forced the answer, or None.
         repairs: What was mended in the model's replies.

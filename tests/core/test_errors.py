@@ -149,6 +149,8 @@ def test_limit_errors_have_a_common_parent() -> None:
         "ToolLoopLimitError",
         "ToolLoopIterationLimitError",
         "ToolLoopToolCallLimitError",
+        "ToolLoopTokenLimitError",
+        "ToolLoopCostLimitError",
         "ToolLoopDeadlineError",
     }
 

@@ -14,6 +14,7 @@ from toolturn import (
     ChatResponse,
     Limits,
     ModelUnavailableError,
+    Remaining,
     TextPart,
     ToolCallRecord,
     ToolDef,
@@ -122,7 +123,8 @@ def test_asking_what_is_to_be_done_changes_nothing() -> None:
 def test_calls_are_handed_out_one_after_the_other() -> None:
     turn = reply(begun(), asks(call("a"), call("b")))
     op = the_op(turn)
-    assert op == CallTool("t1.0", "turn", call("a"), 0, 65536)
+    assert op == CallTool("t1.0", "turn", call("a"), 0, 65536, 3, 14)
+    assert op.remaining == Remaining(3, 14)
     turn.apply(op, record_of(op))
     assert the_op(turn).id == "t1.1"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolturn import ChatResponse, Limits, ModelUnavailableError, ToolLoopError, ToolLoopResult, Turn
+from toolturn import ChatResponse, Limits, ModelUnavailableError, ToolLoopError, ToolLoopResult, Turn, Usage
 from toolturn.transcript import closing_content
-from toolturn.turn import CallModel, Effect, ModelFailed, Op, ToolFailed, ToolTraits
+from toolturn.turn import CallModel, Effect, ModelFailed, Op, OuterLimit, ToolFailed, ToolTraits
 from toolturn.turn.rules import REASONS
 
 from .parts import USER, asks, begun, call, record_of, reply, says, the_op
@@ -40,6 +40,8 @@ and `two` (parallel ones), and `look`, `send` and `pay` (with the effects `none`
 - **Audit**: how each call ended. `not_executed` is what an open one appears as.
 - **Iterations**: model calls so far, rejected replies included, last answers excluded.
 """
+
+DEAR = Usage(70, 30, cost=100.0)
 
 TRAITS = {
     "add": ToolTraits(),
@@ -74,9 +76,9 @@ def waits_for_the_model(**options: Any) -> Turn:
     return begun(TRAITS, **options)
 
 
-def waits_for_tools(*names: str, **options: Any) -> Turn:
+def waits_for_tools(*names: str, usage: Usage | None = None, **options: Any) -> Turn:
     calls = [call(chr(ord("a") + place), name) for place, name in enumerate(names or ("add", "add"))]
-    return reply(waits_for_the_model(**options), asks(*calls))
+    return reply(waits_for_the_model(**options), asks(*calls, usage=usage))
 
 
 def after_one_batch(**options: Any) -> Turn:
@@ -231,6 +233,26 @@ def model_rows() -> Iterator[Row]:
             lambda policy=policy, limits=limits: model(limits=limits, on_limit=policy),  # type: ignore[misc]
             replies(asks(call("a"), call("b"))),
         )
+    own = Limits(per_tool={"add": 1})
+    for policy in ("raise", "answer"):
+        yield Row(
+            f"calls over the budget of their tool, `on_limit={policy}`",
+            lambda policy=policy: model(limits=own, on_limit=policy),  # type: ignore[misc]
+            replies(asks(call("a"), call("b"))),
+        )
+    for policy in ("raise", "answer"):
+        for bound, limits in (("tokens", Limits(tokens=100)), ("cost", Limits(cost=100.0))):
+            moment = lambda policy=policy, limits=limits: model(limits=limits, on_limit=policy)  # noqa: E731
+            yield Row(
+                f"calls that use up the {bound}, `on_limit={policy}`", moment, replies(asks(call("a"), usage=DEAR))
+            )
+    tokens = Limits(tokens=100)
+    yield Row("text that uses up the tokens", lambda: model(limits=tokens), replies(says("Hi.", usage=DEAR)))
+    yield Row("a reply cut off by the tokens", lambda: model(limits=tokens), replies(says("Hi", "length", usage=DEAR)))
+    yield Row("calls of which the model tells no usage", lambda: model(limits=tokens), replies(asks(call("a"))))
+    yield Row(
+        "the turn around has used up its tokens", model, lambda turn: turn.apply(the_op(turn), OuterLimit("tokens"))
+    )
     yield Row("neither calls nor text", model, replies(says(" ")))
     yield Row("the model fails", model, the_model_fails)
     yield Row("`cancel`", model, cancel)
@@ -254,12 +276,22 @@ def tool_rows() -> Iterator[Row]:
     yield Row("the last result of the last iteration, `on_limit=raise`", at_the_last_iteration, good)
     last = "the last result of the last iteration, `on_limit=answer`"
     yield Row(last, lambda: at_the_last_iteration(on_limit="answer"), good)
+    half = Limits(tokens=100)
+    used = "the last result, and less is left than two calls take, `on_limit="
+    yield Row(used + "raise`", lambda: tools("add", limits=half, usage=Usage(40, 20)), good)
+    yield Row(used + "answer`", lambda: tools("add", limits=half, usage=Usage(40, 20), on_limit="answer"), good)
+    yield Row("a result of a turn inside that uses up the tokens", lambda: tools(limits=half, usage=Usage(1)), dear)
     yield Row("`cancel`", tools, cancel)
     yield Row("`cancel`, and the call that ran is stopped", tools, stopped("cancelled"))
     yield Row("`cancel`, and the call that ran is left behind", tools, stopped("outcome_unknown"))
     yield Row("`cancel`, and the call that ran ends all the same", tools, late)
     yield Row("the time is up", lambda: tools(limits=Limits(deadline=10.0)), time_is_up)
     yield Row("saved as JSON and reopened", lambda: ended_half(tools()), through_json)
+
+
+def dear(turn: Turn) -> None:
+    op = turn.ops()[0]
+    turn.apply(op, replace(record_of(op), usage=DEAR))
 
 
 def second_first(turn: Turn) -> None:
@@ -316,6 +348,19 @@ def ended_rows() -> Iterator[Row]:
 
     yield Row("over the budget; `reopen`", over, reopen())
     yield Row("over the budget; `reopen` with more", over, reopen(tool_calls=2))
+
+    def own() -> Turn:
+        limits = Limits(per_tool={"add": 1})
+        return ended(waits_for_the_model(limits=limits), replies(asks(call("a"), call("b"))))
+
+    yield Row("over the budget of a tool; `reopen`", own, reopen())
+    yield Row("over the budget of a tool; `reopen` with more", own, reopen(per_tool={"add": 2}))
+
+    def dear_calls() -> Turn:
+        return ended(waits_for_the_model(limits=Limits(tokens=100)), replies(asks(call("a"), usage=DEAR)))
+
+    yield Row("out of tokens; `reopen`", dear_calls, reopen())
+    yield Row("out of tokens; `reopen` with more", dear_calls, reopen(tokens=101))
 
     def too_late() -> Turn:
         return ended(with_a_deadline(), time_is_up)

@@ -21,6 +21,7 @@ class Wishes:
         system: The role of instructions: ``system`` or ``developer``.
         required: The word for "call some tool".
         named: How one tool is demanded: OpenAI's ``object``, or only as ``required``.
+        choice_none: Whether tools may stand in a request with the tool choice ``none``; some ignore the choice.
         parallel_calls: Whether ``parallel_tool_calls`` is known.
         stream_usage: Whether ``stream_options`` asks for the usage of a stream.
         schemas: The form of tool schemas.
@@ -33,6 +34,7 @@ class Wishes:
     system: Literal["system", "developer"] = "system"
     required: str = "required"
     named: Literal["object", "required"] = "object"
+    choice_none: bool = True
     parallel_calls: bool = True
     stream_usage: bool = True
     schemas: SchemaForm = "openai"
@@ -63,7 +65,7 @@ class Server:
 
 
 _REASONING = ("reasoning_content",)
-_LOCAL = Wishes(beside_calls="empty")
+_LOCAL = Wishes(beside_calls="empty", choice_none=False)
 
 SERVERS: tuple[Server, ...] = (
     Server(
@@ -156,7 +158,7 @@ SERVERS: tuple[Server, ...] = (
 )
 """Sources: each server's own reference of its chat completions, and reports of what it refused."""
 
-UNKNOWN = Server("", "", (), (), Wishes(parallel_calls=False, echo=("reasoning_details",)))
+UNKNOWN = Server("", "", (), (), Wishes(parallel_calls=False, choice_none=False, echo=("reasoning_details",)))
 """What is assumed of a server that no entry matches: the least that all are known to take.
 
 Blocks of thoughts with their signatures go back to the server that gave them: where a model thought before it called,

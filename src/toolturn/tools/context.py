@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..limits import Remaining
 from ..messages import ToolCall
 
 
@@ -36,6 +37,7 @@ class ToolContext:
         language: A BCP 47 tag such as ``de-AT``.
         data: What the caller of the turn gave as ``context``.
         listener: Takes what ``emit`` is given; None when nobody listens.
+        remaining: What is left to the turn when the call begins, its batch counted as made; None outside of a turn.
     """
 
     turn_id: str = ""
@@ -45,6 +47,7 @@ class ToolContext:
     language: str | None = None
     data: Any = None
     listener: Callable[[Any], None] | None = None
+    remaining: Remaining | None = None
 
     @property
     def key(self) -> str:

@@ -7,7 +7,7 @@ Ask :meth:`Turn.ops` what has to be done, do it any way you like, hand what came
 from __future__ import annotations
 
 from .machine import Turn
-from .ops import CallModel, CallTool, Effect, ModelFailed, Op, Outcome, ToolErrors, ToolFailed, ToolTraits
+from .ops import CallModel, CallTool, Effect, ModelFailed, Op, Outcome, OuterLimit, ToolErrors, ToolFailed, ToolTraits
 
 __all__ = [
     "CallModel",
@@ -16,6 +16,7 @@ __all__ = [
     "ModelFailed",
     "Op",
     "Outcome",
+    "OuterLimit",
     "ToolErrors",
     "ToolFailed",
     "ToolTraits",

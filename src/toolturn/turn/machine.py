@@ -8,22 +8,15 @@ from typing import Any, Literal, TypeAlias
 
 from .. import codec
 from ..codec import cause_of
-from ..errors import (
-    ToolLoopCancelledError,
-    ToolLoopDeadlineError,
-    ToolLoopError,
-    ToolLoopIterationLimitError,
-    ToolLoopModelError,
-    ToolLoopToolError,
-)
-from ..limits import Limits, OnLimit
+from ..errors import ToolLoopCancelledError, ToolLoopError, ToolLoopModelError, ToolLoopToolError
+from ..limits import Limits, OnLimit, Remaining
 from ..messages import ChatMessage, ChatResponse, Repair, ToolCall, ToolDef, Usage, text_of
 from ..results import ToolCallRecord, ToolLoopResult
 from ..transcript import closing_content
-from . import reopening, saved
-from .ending import Ending
-from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, ToolErrors, ToolFailed, ToolTraits
-from .rules import Refusal, judge, owned_calls, refusal_of
+from . import limiting, reopening, saved
+from .ending import Ending, exit_of
+from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, OuterLimit, ToolErrors, ToolFailed, ToolTraits
+from .rules import TRUNCATED, UNCOUNTED, Refusal, judge, owned_calls, refusal_of
 
 Phase: TypeAlias = Literal["new", "model", "tools", "forced", "ended"]
 
@@ -44,6 +37,7 @@ class Turn:
         "_calls",
         "_ending",
         "_exit",
+        "_last",
         "_left",
         "_limit",
         "_messages",
@@ -52,6 +46,7 @@ class Turn:
         "_outcomes",
         "_phase",
         "_records",
+        "_remaining",
         "_retries",
         "_seen",
         "definitions",
@@ -89,6 +84,8 @@ class Turn:
         self._outcomes: list[ToolCallRecord | None] = []
         self._left = 0
         self._next = 0
+        self._remaining: Remaining | None = None
+        self._last: Usage | None = None
         self._nudge = ""
         self._retries = 0
         self._limit: Refusal | None = None
@@ -174,36 +171,8 @@ class Turn:
     @property
     def exit(self) -> ToolLoopResult | ToolLoopError | None:
         """None while there is something to do, then the result or the error of the turn."""
-        ending = self._ending
-        if ending is None:
-            return None
-        if self._exit is None:
-            if ending.error is None:
-                self._exit = ToolLoopResult(
-                    ending.text,
-                    self.messages,
-                    self.records,
-                    self.iterations,
-                    ending.direct,
-                    self.usage,
-                    self.turn_id,
-                    None if self._limit is None else self._limit.limit,
-                    tuple(self.repairs),
-                )
-            else:
-                self._exit = ending.error(
-                    ending.text,
-                    messages=self.messages,
-                    tool_calls=self.records,
-                    iterations=self.iterations,
-                    rejected_response=ending.rejected,
-                    usage=self.usage,
-                    turn_id=self.turn_id,
-                    state=self.to_json(),
-                    cause=ending.cause,
-                    repairs=self.repairs,
-                )
-                self._exit.__cause__ = ending.exception
+        if self._exit is None and self._ending is not None:
+            self._exit = exit_of(self, self._ending)
         return self._exit
 
     # --- what has to be done --------------------------------------------------------
@@ -216,30 +185,26 @@ class Turn:
         """
         phase = self._phase
         limits = self.limits
-        if limits.deadline is not None and self.seconds >= limits.deadline:
-            self.expire()
+        if limits.spending and phase != "new" and phase != "ended" and (spent := limiting.spent_out(self)) is not None:
+            self._end(Ending(spent.error, spent.text, limit=spent.limit))
             return ()
         if phase == "tools":
             return self._tool_ops()
-        if phase == "model":
-            if self.iterations < limits.iterations:
-                messages = tuple(self._messages)
-                if self._nudge:
-                    messages += (ChatMessage("user", self._nudge),)
-                self._asked = CallModel(self._model_op(), self.turn_id, messages, self.definitions)
-                return (self._asked,)
-            self._reach(
-                Refusal(
-                    ToolLoopIterationLimitError,
-                    f"model did not produce a final answer within {limits.iterations} iterations",
-                    "iterations",
-                ),
-                None,
-            )
-            return self.ops()
+        if phase == "new" or phase == "ended":
+            return ()
+        messages = tuple(self._messages)
+        most = None if limits.tokens is None else limits.tokens - self.usage.total
         if phase == "forced":
-            return (CallModel(self._model_op(), self.turn_id, tuple(self._messages), (), True),)
-        return ()
+            return (CallModel(self._model_op(), self.turn_id, messages, (), True, most),)
+        if self.iterations >= limits.iterations or (limits.spending and self.on_limit == "answer"):
+            full = limiting.no_room(self)
+            if full is not None:
+                self._reach(full, None)
+                return self.ops()
+        if self._nudge:
+            messages += (ChatMessage("user", self._nudge),)
+        self._asked = CallModel(self._model_op(), self.turn_id, messages, self.definitions, False, most)
+        return (self._asked,)
 
     def _model_op(self) -> str:
         if self._phase == "forced":
@@ -268,8 +233,16 @@ class Turn:
         return tuple(ops)
 
     def _tool_op(self, place: int) -> CallTool:
+        limits, call = self.limits, self._calls[place]
         return CallTool(
-            f"t{self.iterations}.{place}", self.turn_id, self._calls[place], place, self.limits.result_bytes
+            f"t{self.iterations}.{place}",
+            self.turn_id,
+            call,
+            place,
+            limits.result_bytes,
+            limits.iterations - self.iterations,
+            limits.tool_calls - self._accepted,
+            limiting.remaining(self, call) if limits.spending or limits.per_tool else None,
         )
 
     def _parallel(self, call: ToolCall) -> bool:
@@ -322,6 +295,8 @@ class Turn:
             what = f"tool {op.call.name!r} failed: {text}"
             self._end(Ending(ToolLoopToolError, what, cause=cause, exception=failed))
         outcomes[place] = record
+        if record.usage is not None:
+            self.usage += record.usage
         self._left -= 1
         self._exit = None
         if not self._left and self._ending is None:
@@ -349,10 +324,17 @@ class Turn:
             cause = cause_of(error)
             self._end(Ending(ToolLoopModelError, f"the model failed: {cause.text}", cause=cause, exception=error))
             return
+        if type(outcome) is OuterLimit:
+            error_class = limiting.SPENT[outcome.limit]
+            text = f"the turn that this one runs in has reached its limit: {outcome.limit}"
+            self._end(Ending(error_class, text, limit=outcome.limit))
+            return
         if not isinstance(outcome, ChatResponse):
             raise TypeError(f"{type(outcome).__name__} is no outcome of a model call")
-        if outcome.usage is not None:
-            self.usage += outcome.usage
+        usage = outcome.usage
+        if usage is not None:
+            self.usage += usage
+            self._last = usage
         if outcome.repairs:
             self.repairs += [replace(repair, op=op.id) for repair in outcome.repairs]
         if op.forced:
@@ -360,7 +342,11 @@ class Turn:
             return
         self.iterations += 1
         self._nudge = ""
-        refusal = judge(outcome, self.traits, self._seen, self._accepted, self.limits)
+        limits = self.limits
+        if limits.spending or limits.per_tool:
+            refusal = self._judge(outcome)
+        else:
+            refusal = judge(outcome, self.traits, self._seen, self._accepted, limits)
         if refusal is not None:
             if refusal.nudge and self.nudges and self.iterations < self.limits.iterations:
                 self.nudges -= 1
@@ -383,10 +369,20 @@ class Turn:
             self._outcomes = [None] * len(calls)
             self._left = len(calls)
             self._next = 0
+            self._remaining = None
             self._accepted += len(calls)
             self._phase = "tools"
         else:
             self._end(Ending(None, content.strip()))
+
+    def _judge(self, response: ChatResponse) -> Refusal | None:
+        limits = self.limits
+        if response.usage is None and response.tool_calls and (limits.tokens is not None or limits.cost is not None):
+            return UNCOUNTED
+        used = limiting.calls_by_name(self) if limits.per_tool else {}
+        refusal = judge(response, self.traits, self._seen, self._accepted, limits, used)
+        # a reply that was cut off because no more tokens were left stands at that limit
+        return limiting.spent_out(self) or refusal if refusal is TRUNCATED else refusal
 
     def _take_forced(self, response: ChatResponse) -> None:
         limit = self._limit
@@ -406,8 +402,8 @@ class Turn:
         self._phase = "ended"
 
     def _reach(self, limit: Refusal, rejected: ChatResponse | None) -> None:
-        """Stand at a limit: ask for a last answer, or end."""
-        if self.on_limit == "answer":
+        """Stand at a limit: ask for a last answer where one can still be had, or end."""
+        if self.on_limit == "answer" and limiting.spent_out(self) is None:
             self._limit = limit
             self._phase = "forced"
         else:
@@ -424,8 +420,8 @@ class Turn:
     def expire(self) -> None:
         """End the turn because its time is up; nothing happens when it has not begun or has ended already."""
         if self._ending is None and self._phase != "new":
-            text = f"the turn did not finish within {self.limits.deadline} seconds"
-            self._end(Ending(ToolLoopDeadlineError, text, limit="deadline"))
+            late = limiting.refusal_at("deadline", self.limits)
+            self._end(Ending(late.error, late.text, limit=late.limit))
 
     def cancel(self, reason: str = "the turn was cancelled") -> None:
         """End the turn on demand; nothing happens when it has not begun or has ended already.

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from ..errors import ModelError
 from ..frozen import frozen
+from ..limits import Remaining
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef
 from ..results import ToolCallRecord
 
@@ -45,6 +46,7 @@ class CallModel:
         messages: The transcript to send.
         tools: The definitions to offer; empty for a forced answer.
         forced: Whether only text will do: calls of this reply never run.
+        max_tokens: Tokens of the reply at most: what is left of the limit of tokens, where there is one.
     """
 
     id: str
@@ -52,6 +54,7 @@ class CallModel:
     messages: tuple[ChatMessage, ...]
     tools: tuple[ToolDef, ...]
     forced: bool = False
+    max_tokens: int | None = None
 
     @property
     def key(self) -> str:
@@ -69,6 +72,9 @@ class CallTool:
         call: The call as the model made it.
         place: Its place in the batch, from 0.
         result_bytes: Bytes of the result at most.
+        iterations_left: Model calls that may still be made.
+        calls_left: Calls that may still be accepted, this batch counted as made.
+        spending: What is left to the turn, where it has other bounds too.
     """
 
     id: str
@@ -76,6 +82,15 @@ class CallTool:
     call: ToolCall
     place: int
     result_bytes: int | None
+    iterations_left: int = 0
+    calls_left: int = 0
+    spending: Remaining | None = None
+
+    @property
+    def remaining(self) -> Remaining:
+        """What is left to the turn, the call's batch counted as made."""
+        # most calls do not ask, so it is not made for each
+        return self.spending or Remaining(self.iterations_left, self.calls_left)
 
     @property
     def key(self) -> str:
@@ -98,6 +113,17 @@ class ModelFailed:
 
 
 @frozen
+class OuterLimit:
+    """The model was not asked: the turn that this one runs in has used up what they share.
+
+    Args:
+        limit: ``tokens`` or ``cost``.
+    """
+
+    limit: str
+
+
+@frozen
 class ToolFailed:
     """A handler, a renderer or a hook raised, or the result is of the wrong kind.
 
@@ -110,4 +136,4 @@ class ToolFailed:
     error: BaseException
 
 
-Outcome: TypeAlias = ChatResponse | ModelFailed | ToolCallRecord | ToolFailed
+Outcome: TypeAlias = ChatResponse | ModelFailed | OuterLimit | ToolCallRecord | ToolFailed

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..limits import Limits, OnLimit
 from ..messages import ToolDef
 from ..results import ToolStatus
+from .limiting import still_at
 from .ops import ToolErrors, ToolTraits
 
 if TYPE_CHECKING:
@@ -48,17 +49,11 @@ def reopen(
     if asks and new.iterations <= turn.iterations:
         used = f"{turn.iterations} of {new.iterations} iterations"
         raise ValueError(f"the turn has used {used}; raise limits.iterations to resume")
-    if at == "tool_calls" and new.tool_calls <= turn.limits.tool_calls:
-        limit = f"the limit of {new.tool_calls} tool calls"
-        raise ValueError(f"the turn stands at {limit}; raise limits.tool_calls to resume")
-    old = turn.limits.deadline
-    late = at == "deadline" and old is not None and new.deadline is not None and new.deadline <= old
-    if new.deadline is not None and (late or turn.seconds >= new.deadline):
-        raise ValueError(
-            f"the turn has used {turn.seconds:.1f} of {new.deadline} seconds; raise limits.deadline to resume"
-        )
+    if (why := still_at(turn, at, new)) is not None:
+        raise ValueError(why)
+    forced_by = None if turn._limit is None else turn._limit.limit
     raised = new.iterations > turn.iterations and (
-        turn._limit is None or turn._limit.limit == "iterations" or new.tool_calls > turn.limits.tool_calls
+        forced_by in (None, "iterations") or still_at(turn, forced_by, new) is None
     )
     turn.definitions = definitions
     turn.traits = traits
@@ -67,6 +62,7 @@ def reopen(
     turn.tool_errors = tool_errors or turn.tool_errors
     turn._ending = None
     turn._exit = None
+    turn._remaining = None
     if turn._calls:
         turn._phase = "tools"
         _reopen_calls(turn)

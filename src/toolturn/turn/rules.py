@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..errors import (
     ToolLoopError,
     ToolLoopFilteredResponseError,
     ToolLoopMalformedResponseError,
+    ToolLoopTokenLimitError,
     ToolLoopToolCallLimitError,
     ToolLoopTruncatedResponseError,
 )
@@ -59,6 +60,10 @@ EMPTY = Refusal(
     "model returned neither tool calls nor a final answer",
     nudge="Your reply was empty. Answer the user in plain text, or call a tool.",
 )
+UNCOUNTED = Refusal(
+    ToolLoopTokenLimitError,
+    "the model did not tell what its reply used, so the limit of tokens or cost could not be kept",
+)
 
 # Every other reason is neutral: calls beat "stop", and an unknown word says nothing.
 REASONS: Mapping[str, Refusal] = {
@@ -81,11 +86,12 @@ def judge(
     seen: set[Any],
     accepted: int,
     limits: Limits,
+    used: Mapping[str, int] | None = None,
 ) -> Refusal | None:
     """Return why the response is refused, or None when it may enter the transcript.
 
     The order of the checks is part of the contract: truncated or filtered, calls announced but absent, ids, a
-    direct-return tool beside others, the budget, nothing at all.
+    direct-return tool beside others, the budget of all calls, that of a single tool, nothing at all.
 
     Args:
         response: What the model sent.
@@ -93,6 +99,7 @@ def judge(
         seen: The ids of the turn so far; those of an accepted batch are added.
         accepted: Calls accepted so far.
         limits: The bounds.
+        used: Calls accepted so far by the name of the tool, where there are bounds of single tools.
     """
     calls = response.tool_calls
     reason = response.finish_reason
@@ -112,6 +119,8 @@ def judge(
             return REPEATED_ID
         if accepted >= limits.tool_calls:
             return over_budget(limits)
+        if limits.per_tool and (over := _over_own_budget(calls, used or {}, limits)) is not None:
+            return over
         seen.add(call_id)
         return None
     batch: set[Any] = set()
@@ -131,6 +140,8 @@ def judge(
         return MIXED_DIRECT
     if accepted + len(calls) > limits.tool_calls:
         return over_budget(limits)
+    if limits.per_tool and (over := _over_own_budget(calls, used or {}, limits)) is not None:
+        return over
     seen |= batch
     return None
 
@@ -142,6 +153,20 @@ def over_budget(limits: Limits) -> Refusal:
         f"model batch would exceed the {limits.tool_calls} tool-call limit",
         "tool_calls",
     )
+
+
+def _over_own_budget(calls: Iterable[ToolCall], used: Mapping[str, int], limits: Limits) -> Refusal | None:
+    # one notion of a limit: such a batch is refused as a whole like one over the budget of all calls
+    made = dict(used)
+    for call in calls:
+        name = call.name
+        if not isinstance(name, str) or name not in limits.per_tool:
+            continue
+        made[name] = made.get(name, 0) + 1
+        if made[name] > limits.per_tool[name]:
+            text = f"model batch would exceed the limit of {limits.per_tool[name]} calls of {name}"
+            return Refusal(ToolLoopToolCallLimitError, text, f"per_tool.{name}")
+    return None
 
 
 def refusal_of(reason: object) -> Refusal | None:

@@ -105,7 +105,7 @@ class OpenAIChat(ChatModel):
 
     @property
     def capabilities(self) -> Capabilities:
-        return _CAN
+        return _CAN if self.wishes.choice_none else _CAN_ALMOST
 
     def __repr__(self) -> str:
         return f"<OpenAIChat {self.model} at {self._where}>"
@@ -307,4 +307,5 @@ class OpenAIChat(ChatModel):
         """Nothing is closed: the transport belongs to who gave it, or is shared."""
 
 
-_CAN = Capabilities(streaming=True, tools=True, images=True)
+_CAN = Capabilities(streaming=True, tools=True, images=True, tool_choice_none=True)
+_CAN_ALMOST = Capabilities(streaming=True, tools=True, images=True)
