@@ -17,6 +17,7 @@ from toolturn import (
     Limits,
     ModelContextError,
     ModelError,
+    ToolCall,
     ToolCallRecord,
     ToolLoopError,
     ToolLoopModelError,
@@ -31,7 +32,8 @@ from toolturn.drive import end_tasks
 from toolturn.limits import OnLimit
 from toolturn.messages import text_of
 
-from .show import Screen
+from .approving import DENIED, QUESTION, decided
+from .show import Screen, harmless
 from .talk import Talk
 
 _LEAST_SECONDS = 0.001
@@ -53,6 +55,9 @@ class Lines(Protocol):
             EOFError: There is none.
             KeyboardInterrupt: Ctrl-C came instead.
         """
+
+    async def answer(self, question: str) -> str:
+        """Return the answer to a question that came up within a turn; raises what ``read`` does."""
 
     def interrupt(self) -> None:
         """End the waiting for a line by KeyboardInterrupt."""
@@ -92,6 +97,7 @@ class Chat:
         quiet: Show answers only.
 
     Attributes:
+        lines: Who is asked for approval; nobody where None.
         records: The calls of the last question.
         failed: Whether a question ended without an answer.
     """
@@ -112,6 +118,7 @@ class Chat:
         self.tools = tools
         self.talk = talk or Talk()
         self.as_json = as_json
+        self.lines: Lines | None = None
         self.records: tuple[ToolCallRecord, ...] = ()
         self.failed = False
         self._model = model
@@ -148,6 +155,35 @@ class Chat:
             self._stopped = True
             self._task.cancel()
         return True
+
+    async def decide(self, call: ToolCall) -> str | None:
+        """Ask the user whether a call may run.
+
+        Args:
+            call: The call as the model made it.
+
+        Returns:
+            None where it may, otherwise why not.
+
+        Raises:
+            asyncio.CancelledError: Ctrl-C stopped the turn instead.
+        """
+        if self.lines is None:
+            return DENIED
+        if self.as_json:
+            click.echo(json.dumps({"kind": "approval", "call": codec.call_to_dict(call)}))
+            reply = self.lines.read("")
+        else:
+            self._screen.end_line()
+            # the whole of it: nobody should allow what they have not seen
+            what = harmless(f"{call.name} {' '.join(str(call.arguments).split())}")
+            click.echo(f"  {click.style('?', fg='yellow')} {what}", err=True)
+            reply = self.lines.answer(QUESTION)
+        try:
+            return await decided(reply)
+        except asyncio.CancelledError:
+            self._stopped = True
+            raise
 
     async def ask(self, text: str) -> None:
         """Take a question through its turn and show what comes of it.
@@ -276,6 +312,7 @@ async def converse(chat: Chat, lines: Lines, obey: Obey) -> int:
         if not chat.interrupt():
             lines.interrupt()
 
+    chat.lines = lines
     give_back = _on_interrupt(loop, stop)
     try:
         interrupts = 0

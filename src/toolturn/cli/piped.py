@@ -7,6 +7,8 @@ import codecs
 import os
 import threading
 
+import click
+
 
 class PipedLines:
     """The lines of a file descriptor, read in a thread so that the event loop goes on.
@@ -42,6 +44,15 @@ class PipedLines:
         if isinstance(item, EOFError):
             self._lines.put_nowait(item)
         raise item
+
+    async def answer(self, question: str) -> str:
+        """Return the next line as the answer to a question, which is shown on standard error.
+
+        Raises:
+            EOFError: There is none.
+        """
+        click.echo(question, err=True)
+        return await self.read(question)
 
     def interrupt(self) -> None:
         """End the waiting for a line by KeyboardInterrupt."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.history import DummyHistory, FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import create_output
 from prompt_toolkit.shortcuts import CompleteStyle
@@ -36,15 +36,17 @@ class TypedLines:
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
 
+        # standard output may be a file while somebody sits at the terminal
+        output = create_output(always_prefer_tty=True)
         self._session: PromptSession[str] = PromptSession(
             history=_history(history),
             completer=WordCompleter(list(words), sentence=True),
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
             key_bindings=keys,
-            # standard output may be a file while somebody sits at the terminal
-            output=create_output(always_prefer_tty=True),
+            output=output,
         )
+        self._answers: PromptSession[str] = PromptSession(history=DummyHistory(), output=output)
 
     async def read(self, prompt: str) -> str:
         """Return the next line; Escape and Enter begin another one in the same message.
@@ -58,11 +60,20 @@ class TypedLines:
         """
         return await self._session.prompt_async(prompt, handle_sigint=False)
 
+    async def answer(self, question: str) -> str:
+        """Return the answer to a question; it is not remembered.
+
+        Raises:
+            EOFError: Ctrl-D was typed, or the terminal is gone.
+            KeyboardInterrupt: Ctrl-C was typed.
+        """
+        return await self._answers.prompt_async(question, handle_sigint=False)
+
     def interrupt(self) -> None:
         """End the waiting for a line by KeyboardInterrupt."""
-        app = self._session.app
-        if app.is_running and not app.is_done:
-            app.exit(exception=KeyboardInterrupt)
+        for app in (self._session.app, self._answers.app):
+            if app.is_running and not app.is_done:
+                app.exit(exception=KeyboardInterrupt)
 
 
 class _Remembered(FileHistory):
