@@ -44,6 +44,7 @@ _PING = 5.0
 _REASON_WAIT = 1.0
 _ABRUPT = 5.0
 _MAX_TEXT = 2000
+_NOTHING_TOLD = ("Server returned an error response", "Not Found", "Connection closed")
 _NOT_KNOWN = "whether the call had an effect is not known"
 
 _called: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
@@ -152,21 +153,8 @@ class Connection:
         """Return why it has ended, for people."""
         if self._closing:
             return "it was closed"
-        failure = _innermost(self._failure)
-        known = self._link.why()
-        if known:
-            return known
-        match failure:
-            case None:
-                return "the connection has ended"
-            case httpx2.ConnectError() | httpx2.ConnectTimeout():
-                return "it can not be reached"
-            case httpx2.HTTPError():
-                return f"the connection failed ({type(failure).__name__})"
-            case ValidationError():
-                return "its answer to the first message is none of the protocol"
-            case _:
-                return _short(str(failure)) or type(failure).__name__
+        told = [_failure_text(_innermost(self._failure), self._link.why()), self._link.why()]
+        return "; ".join(filter(None, told)) or "the connection has ended"
 
     def link_why(self) -> str:
         """Return what its process or its address tells, for people; empty where nothing is known."""
@@ -268,7 +256,7 @@ class Connection:
             return ToolError(f"is unavailable: {self.why()}; {_NOT_KNOWN}")
         if closed and exc.message.startswith("SSE stream"):
             return ToolError(f"broke off its reply; {_NOT_KNOWN}")
-        if heard and heard[-1][0] >= 400 and exc.message in ("Server returned an error response", "Not Found"):
+        if heard and heard[-1][0] >= 400 and exc.message in _NOTHING_TOLD:
             return ToolError(f"answered HTTP {heard[-1][0]}")
         return ToolError(f"refused the call: {_short(exc.message) or f'error {exc.code} without a text'}")
 
@@ -325,6 +313,22 @@ def _innermost(exc: BaseException | None) -> BaseException | None:
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     return exc
+
+
+def _failure_text(failure: BaseException | None, known: str) -> str:
+    match failure:
+        case None:
+            return ""
+        case httpx2.ConnectError() | httpx2.ConnectTimeout():
+            return "it can not be reached"
+        case httpx2.HTTPError():
+            return f"the connection failed ({type(failure).__name__})"
+        case ValidationError():
+            return "its answer to the first message is none of the protocol"
+        case MCPError(message=message) if message in _NOTHING_TOLD:
+            return "" if known else "it refused the first message"
+        case _:
+            return _short(str(failure)) or type(failure).__name__
 
 
 def _short(text: str) -> str:

@@ -97,7 +97,7 @@ class StdioLink:
         if process is None:
             return ""
         parts = []
-        if process.exited.done():
+        if process.ended_itself:
             code = process.exited.result()
             parts.append(f"its process ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
         if self._rubbish:
@@ -252,6 +252,8 @@ class _Process(asyncio.SubprocessProtocol):
         self._writable.set()
         self._complaints = b""
         self._ended = False
+        self._asked = False
+        self.ended_itself = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)
@@ -280,6 +282,7 @@ class _Process(asyncio.SubprocessProtocol):
             self.stdout.feed_eof()
 
     def process_exited(self) -> None:
+        self.ended_itself = not self._asked
         if not self.exited.done():
             self.exited.set_result(self._transport.get_returncode() or 0)
         # one it has started may hold the pipe open; what it has said itself is there by then
@@ -318,6 +321,8 @@ class _Process(asyncio.SubprocessProtocol):
         Args:
             step: Seconds for each of the first two.
         """
+        # one whose output has ended was on its way by itself
+        self._asked = not self._ended
         try:
             self._pipe(0).close()
             await asyncio.wait((self.exited,), timeout=step)

@@ -16,6 +16,8 @@ from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRe
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types import ContentBlock, RequestId
+from mcp_types.methods import validate_server_result
+from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import TypeAdapter, ValidationError
 
 _content: TypeAdapter[Any] = TypeAdapter(ContentBlock)
@@ -110,6 +112,9 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
+# the newest protocol wants these; the client leaves them out where an older one is spoken
+_OF_THE_NEWEST = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_VERSIONS = (LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION)
 _HINTS = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
 
 
@@ -131,20 +136,29 @@ def mended_page(raw: dict[str, Any], left_out: list[str]) -> dict[str, Any]:
         if schema is not None and not isinstance(schema, dict):
             left_out.append(f"the schema of its tool {name[:100]!r} is no object")
             continue
-        tools.append(_tool(tool, name, schema or {}))
+        kind = (schema or {}).get("type", "object")
+        if kind != "object" and not (isinstance(kind, list) and "object" in kind) and kind is not None:
+            left_out.append(f"the schema of its tool {name[:100]!r} is not that of an object")
+            continue
+        made = _tool(tool, name, schema or {})
+        try:
+            for version in _VERSIONS:
+                validate_server_result("tools/list", version, {"tools": [made], **_OF_THE_NEWEST})
+        except ValidationError as exc:
+            place = ".".join(str(step) for step in exc.errors()[0]["loc"][2:])[:100]
+            left_out.append(f"its tool {name[:100]!r} is not as the protocol wants it ({place})")
+            continue
+        tools.append(made)
     page: dict[str, Any] = {"tools": tools}
     cursor = raw.get("nextCursor")
     if isinstance(cursor, (str, int)) and not isinstance(cursor, bool) and cursor != "":
         page["nextCursor"] = str(cursor)
-    # the newest protocol wants these; the client leaves them out where an older one is spoken
-    return page | {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return page | _OF_THE_NEWEST
 
 
 def _tool(tool: dict[str, Any], name: str, schema: dict[str, Any]) -> dict[str, Any]:
     """The parts of a tool that are used here, each only where it has its form."""
-    if schema.get("type") is None:
-        schema = {**schema, "type": "object"}
-    made: dict[str, Any] = {"name": name, "inputSchema": schema}
+    made: dict[str, Any] = {"name": name, "inputSchema": {**schema, "type": "object"}}
     for key in ("title", "description"):
         if isinstance(tool.get(key), str):
             made[key] = tool[key]
