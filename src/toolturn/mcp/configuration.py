@@ -215,13 +215,23 @@ def _clean(name: str) -> str:
 
 # --- from the common file ----------------------------------------------------------------
 
-_KNOWN = {
-    "stdio": {"command", "args", "env", "cwd"},
-    "http": {"url", "headers"},
-    "both": {"type", "transport", "disabled", "timeout", "start_timeout", "allow", "deny", "trust_hints", "max_bytes"},
-}
+_OPTIONS = {"timeout", "start_timeout", "close_timeout", "allow", "deny", "trust_hints", "max_bytes"}
+_KNOWN = {Stdio: {"command", "args", "env", "cwd"}, Http: {"url", "headers"}}
 # what other programs keep there for themselves
-_OF_OTHERS = {"autoApprove", "alwaysAllow", "description", "name", "icon", "version", "gallery", "tools", "trust"}
+_OF_OTHERS = {
+    "type",
+    "transport",
+    "disabled",
+    "autoApprove",
+    "alwaysAllow",
+    "description",
+    "name",
+    "icon",
+    "version",
+    "gallery",
+    "tools",
+    "trust",
+}
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -231,8 +241,8 @@ def servers_from_json(
     """Read the JSON file that most clients share: ``{"mcpServers": {"name": {"command": …} or {"url": …}}}``.
 
     ``${VARIABLE}`` and ``${VARIABLE:-default}`` are replaced in commands, arguments, variables, addresses and headers.
-    Beside the common keys ``timeout``, ``start_timeout``, ``allow``, ``deny``, ``max_bytes`` and ``trust_hints`` are
-    known. Programs differ on the unit of ``timeout``: from 1000 on it is read as milliseconds.
+    Beside the common keys ``timeout``, ``start_timeout``, ``close_timeout``, ``allow``, ``deny``, ``max_bytes`` and
+    ``trust_hints`` are known. Programs differ on the unit of ``timeout``: from 1000 on it is read as milliseconds.
 
     Args:
         text: The file's text.
@@ -264,19 +274,15 @@ def servers_from_json(
         except (ValueError, TypeError) as exc:
             problems.append(Problem(name, f"it is left out: {exc}", "configuration"))
             continue
-        known = _KNOWN["both"] | _KNOWN["http" if isinstance(servers[name], Http) else "stdio"] | _OF_OTHERS
+        known = _OPTIONS | _KNOWN[type(servers[name])] | _OF_OTHERS
         if strange := sorted(entry.keys() - known):
             problems.append(Problem(name, f"nobody knows its keys {', '.join(strange)}", "configuration"))
     return servers, tuple(problems)
 
 
 def _entry(entry: dict[str, Any], environ: Mapping[str, str]) -> Server:
-    options: dict[str, Any] = {
-        key: entry[key]
-        for key in ("timeout", "start_timeout", "max_bytes", "trust_hints", "allow", "deny")
-        if key in entry
-    }
-    for key in ("timeout", "start_timeout"):
+    options: dict[str, Any] = {key: entry[key] for key in _OPTIONS & entry.keys()}
+    for key in ("timeout", "start_timeout", "close_timeout"):
         if type(options.get(key)) in (int, float) and options[key] >= 1000:
             options[key] /= 1000
     kind = entry.get("type", entry.get("transport"))

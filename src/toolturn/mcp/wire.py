@@ -127,10 +127,10 @@ def mended_page(raw: dict[str, Any], left_out: list[str]) -> dict[str, Any]:
     """
     listed = raw.get("tools")
     tools = []
-    for place, tool in enumerate(listed if isinstance(listed, list) else [], 1):
+    for number, tool in enumerate(listed if isinstance(listed, list) else [], 1):
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str) or not name.strip():
-            left_out.append(f"entry {place} of its list has no name")
+            left_out.append(f"entry {number} of its list has no name")
             continue
         schema = tool.get("inputSchema")
         if schema is not None and not isinstance(schema, dict):
