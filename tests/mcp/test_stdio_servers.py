@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,20 @@ def test_a_message_over_the_bound_fails_its_call_and_the_next_one_works(way: str
                 record = await observe(servers.tools)
                 assert "the server sent a message of more than 100000 bytes" in content(record)
             assert servers.problems == ()
+
+    run(main())
+
+
+@pytest.mark.parametrize("way", ["huge", "huge-id-last"])
+def test_a_hundred_megabytes_are_refused_without_being_kept(way: str) -> None:
+    async def main() -> None:
+        async with one(bad(f"{way}:100000000", timeout=15)) as servers:
+            tracemalloc.start()
+            record = await observe(servers.tools)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert "the server sent a message of more than 16000000 bytes" in content(record)
+            assert peak < 120_000_000
 
     run(main())
 

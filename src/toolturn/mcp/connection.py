@@ -203,7 +203,7 @@ class Connection:
         except MCPError as exc:
             if exc.code == METHOD_NOT_FOUND:
                 return ListToolsResult(tools=[])
-            if self.over:
+            if self.over or _is_closing(exc):
                 await self._until_over()
                 raise Unavailable(self.why()) from None
             raise Unavailable(f"it does not tell its tools: {_short(exc.message)}") from None
@@ -249,12 +249,10 @@ class Connection:
         return result
 
     async def _no_result(self, exc: MCPError, heard: list[tuple[int, bool]]) -> ToolError:
-        # the code alone says nothing: servers use the same one for errors of their own
-        closed = exc.code == CONNECTION_CLOSED
-        if self.over or (closed and exc.message == "Connection closed"):
+        if self.over or _is_closing(exc):
             await self._until_over()
             return ToolError(f"is unavailable: {self.why()}; {_NOT_KNOWN}")
-        if closed and exc.message.startswith("SSE stream"):
+        if exc.code == CONNECTION_CLOSED and exc.message.startswith("SSE stream"):
             return ToolError(f"broke off its reply; {_NOT_KNOWN}")
         if heard and heard[-1][0] >= 400 and exc.message in _NOTHING_TOLD:
             return ToolError(f"answered HTTP {heard[-1][0]}")
@@ -307,6 +305,11 @@ async def _shake_hands(session: ClientSession) -> None:
             await session.discover()
         except MCPError:
             raise exc from None
+
+
+def _is_closing(exc: MCPError) -> bool:
+    """Whether the client says that the connection has ended; servers use the same code for errors of their own."""
+    return exc.code == CONNECTION_CLOSED and exc.message == "Connection closed"
 
 
 def _innermost(exc: BaseException | None) -> BaseException | None:

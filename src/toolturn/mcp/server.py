@@ -175,7 +175,8 @@ class ServerClient:
         except Unavailable as exc:
             if strict:
                 raise
-            self._notes = [*self._notes, self._problem("listing", f"its tools could not be asked for anew: {exc}")]
+            note = self._problem("listing", f"its tools could not be asked for anew: {exc}")
+            self._notes = list(dict.fromkeys([*self._notes, note]))
             return
         notes = [self._problem("listing", text) for text in odd]
         self.tools = tuple(self._usable(listed, notes))
