@@ -97,6 +97,12 @@ class Server:
         match self.way:
             case "hangs-on-list":
                 return
+            case "dies-on-list":
+                os._exit(4)
+            case "no-list":
+                send(failure(number, -32601, "Method not found"))
+            case "refuses-list":
+                send(failure(number, -32000, "come back later"))
             case "pages":
                 page = int(cursor or 0)
                 more = {"nextCursor": str(page + 1)} if page < 2 else {}
@@ -247,7 +253,7 @@ def over_stdio(server: Server) -> None:
 # --- HTTP --------------------------------------------------------------------------------
 
 
-def over_http(server: Server) -> None:
+def over_http(server: Server, port: int) -> None:
     sessions: set[str] = set()
     lock = threading.Lock()
 
@@ -359,12 +365,13 @@ def over_http(server: Server) -> None:
                 self.answer(200, events, "text/event-stream", **headers)
 
     class Quiet(ThreadingHTTPServer):
+        allow_reuse_address = True
         daemon_threads = True
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             pass
 
-    with Quiet(("127.0.0.1", 0), Handler) as served:
+    with Quiet(("127.0.0.1", port), Handler) as served:
         os.write(1, f"{served.server_address[1]}\n".encode())
         threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
         served.serve_forever()
@@ -375,5 +382,7 @@ if __name__ == "__main__":
     parser.add_argument("way")
     parser.add_argument("--log", type=Path)
     parser.add_argument("--http", action="store_true")
+    parser.add_argument("--port", type=int, default=0)
     known = parser.parse_args()
-    (over_http if known.http else over_stdio)(Server(known.way, known.log))
+    made = Server(known.way, known.log)
+    over_http(made, known.port) if known.http else over_stdio(made)

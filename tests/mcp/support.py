@@ -34,7 +34,8 @@ def bad(way: str, log: Path | None = None, **options: Any) -> Stdio:
 @asynccontextmanager
 async def bad_http(way: str, log: Path | None = None, **options: Any) -> AsyncIterator[Http]:
     """A server over HTTP that misbehaves in this way; the address of it."""
-    args = [str(SCRIPT), way, "--http", *([] if log is None else ["--log", str(log)])]
+    wanted = options.pop("port", 0)
+    args = [str(SCRIPT), way, "--http", "--port", str(wanted), *([] if log is None else ["--log", str(log)])]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, *args, stdin=pipe, stdout=pipe)
     assert process.stdout is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -95,13 +96,22 @@ def test_a_server_that_forgets_each_session_at_once_is_unavailable() -> None:
     assert "is unavailable: it forgets each session at once" in content(called("expires-always"))
 
 
-def test_a_server_that_was_away_is_used_again_when_it_is_back(tmp_path: Path) -> None:
+def test_a_server_that_was_away_is_used_again_when_it_is_back() -> None:
     async def main() -> None:
-        async with bad_http("fine") as server, one(server) as servers:
+        async with bad_http("fine") as server:
+            servers = await one(server).__aenter__()
             assert content(await observe(servers.tools)) == "hi"
-            tools = servers.tools
-        record = await observe(tools)
-        assert "the MCP server 'box' is unavailable: it was closed" in content(record)
+        try:
+            for _ in range(3):
+                record = await observe(servers.tools)
+                assert "the MCP server 'box' is unavailable: " in content(record)
+            assert [problem.kind for problem in servers.problems] == ["not_running"]
+            async with bad_http("fine", port=urlsplit(server.url).port):
+                await servers.refresh()  # who does not ask waits for the pause to end
+                assert content(await observe(servers.tools)) == "hi"
+                assert servers.problems == ()
+        finally:
+            await servers.__aexit__(None, None, None)
 
     run(main())
 

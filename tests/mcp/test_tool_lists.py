@@ -71,6 +71,19 @@ def test_a_tool_without_a_description_has_one_all_the_same() -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("way", "text"),
+    [
+        ("no-list", "it offers no tools"),
+        ("refuses-list", "it does not tell its tools: come back later"),
+        ("dies-on-list", "its process ended with code 4"),
+    ],
+)
+def test_a_server_without_a_list_is_named(way: str, text: str) -> None:
+    names, [problem] = listed(one(bad(way)))
+    assert (names, problem.text) == ((), text)
+
+
 # --- filters ----------------------------------------------------------------------------
 
 
