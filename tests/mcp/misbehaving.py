@@ -183,6 +183,9 @@ class Server:
                 send(reply(number, text("second")))
             case "huge":
                 send(reply(number, text("x" * int(rest))))
+            case "huge-event":
+                send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}})
+                send(reply(number, text("x" * int(rest))))
             case "huge-id-last":
                 send({"result": text("x" * int(rest)), "jsonrpc": "2.0", "id": number})
             case "error":

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from toolturn import ToolCallRecord
+from toolturn.events import Event
 from toolturn.mcp import Http
 
-from .support import bad_http, content, observe, one, received, run, until
+from .support import bad_http, content, observe, one, progress_of, received, run, until
 
 SECRET = "Bearer abcdefgh-the-token"
 HEADERS = {"Authorization": SECRET}
@@ -125,7 +126,10 @@ def test_a_server_that_was_away_is_used_again_when_it_is_back() -> None:
         ("fails", "the MCP server 'box' answered HTTP 500"),
         ("html", "the MCP server 'box' refused the call: Unexpected content type: text/html"),
         ("accepts", "refused the call: server answered a request with 202 Accepted"),
-        ("breaks-off", "broke off its reply; whether the call had an effect is not known"),
+        (
+            "breaks-off",
+            "broke off its reply: SSE stream ended without a response; whether the call had an effect is not known",
+        ),
         ("breaks-connection", "is unavailable: "),
         ("compresses", "the reply is compressed, which was not asked for"),
         ("error:no such city", "refused the call: no such city"),
@@ -140,11 +144,26 @@ def test_what_is_no_reply_is_told_in_a_sentence(way: str, text: str) -> None:
     assert "secret-in-the-address" not in content(record)
 
 
-def test_a_large_event_within_the_bound_is_a_result() -> None:
-    record = called("answers-twice")
-    assert content(record) == "first hi"
-    record = called("huge:3000000")
-    assert record.status == "ok"
+@pytest.mark.parametrize("way", ["huge", "huge-event"])
+def test_a_large_result_within_the_bound_is_a_result_and_one_over_it_fails_at_once(way: str) -> None:
+    assert called(f"{way}:3000000").status == "ok"
+    record = called(f"{way}:3000000", max_bytes=1_000_000)
+    assert (record.status, record.seconds < 10) == ("error", True)
+    assert "the reply has more than 1000000 bytes" in content(record) or "SSE stream" in content(record)
+
+
+def test_progress_and_a_changed_list_come_beside_the_reply() -> None:
+    events: list[Event] = []
+
+    async def main() -> None:
+        async with bad_http("progress") as server, one(server) as servers:
+            await observe(servers.tools, emit=events.append)
+            assert [step["progress"] for step in progress_of(events)] == [1.0, 2.0]
+        async with bad_http("changes-tools") as server, one(server) as servers:
+            await observe(servers.tools)
+            await until(lambda: servers.tools.names == ("new",))
+
+    run(main())
 
 
 def test_a_call_that_is_not_answered_times_out_and_the_server_is_told(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ class Connection:
             await self._until_over()
             return ToolError(f"is unavailable: {self.why()}; {_NOT_KNOWN}")
         if exc.code == CONNECTION_CLOSED and exc.message.startswith("SSE stream"):
-            return ToolError(f"broke off its reply; {_NOT_KNOWN}")
+            return ToolError(f"broke off its reply: {_short(exc.message)}; {_NOT_KNOWN}")
         if heard and heard[-1][0] >= 400 and exc.message in _NOTHING_TOLD:
             return ToolError(f"answered HTTP {heard[-1][0]}")
         return ToolError(f"refused the call: {_short(exc.message) or f'error {exc.code} without a text'}")
