@@ -293,6 +293,7 @@ def record_to_dict(record: ToolCallRecord) -> dict[str, Any]:
         "seconds": record.seconds,
         "error": record.error,
         "usage": None if record.usage is None else asdict(record.usage),
+        "loop_key": record.loop_key,
     }
 
 
@@ -308,6 +309,7 @@ def record_from_dict(data: Mapping[str, Any]) -> ToolCallRecord:
         data["seconds"],
         data["error"],
         None if data["usage"] is None else Usage(**data["usage"]),
+        data["loop_key"],
     )
 
 

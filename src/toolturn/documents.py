@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 from .results import ToolStatus
 
+_LONGEST_PLACE = 200
+
 
 @cache
 def _shapes() -> dict[str, Any]:
     """An adapter for each kind of document."""
-    from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, TypeAdapter, create_model
+    from pydantic import ConfigDict, Field, FiniteFloat, NonNegativeFloat, NonNegativeInt, TypeAdapter, create_model
 
     strict = ConfigDict(strict=True, extra="forbid")
 
@@ -38,7 +40,7 @@ def _shapes() -> dict[str, Any]:
         role=str,
         content=Any,
     )
-    usage = shape("usage", input=int, output=int, cached=int, reasoning=int, cost=float)
+    usage = shape("usage", input=int, output=int, cached=int, reasoning=int, cost=FiniteFloat)
     repair = shape("repair", kind=str, detail=str, op=str)
     response = shape_with(
         "response",
@@ -62,6 +64,7 @@ def _shapes() -> dict[str, Any]:
         seconds=float,
         error=str | None,
         usage=usage | None,
+        loop_key=str | None,
     )
     limits = shape(
         "limits",
@@ -72,6 +75,7 @@ def _shapes() -> dict[str, Any]:
         tokens=int | None,
         cost=float | None,
         per_tool=dict[str, int],
+        repeats=int | None,
     )
     cause = shape("cause", type=str, text=str)
     ending = shape(
@@ -100,6 +104,7 @@ def _shapes() -> dict[str, Any]:
         seconds=NonNegativeFloat,
         usage=usage,
         last=usage | None,
+        streaks=dict[str, NonNegativeInt],
         repairs=list[repair],
         messages=list[message],
         records=list[record],
@@ -157,5 +162,6 @@ def fault_of(kind: str, data: dict[str, Any]) -> str | None:
         shape.validate_python(data)
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        place = ".".join(map(str, first["loc"]))[:_LONGEST_PLACE]  # a key of the document may be anything
+        return f"{''.join(c if c.isprintable() else '?' for c in place)}: {first['msg']}"
     return None

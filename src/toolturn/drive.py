@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -13,6 +14,8 @@ from .messages import ChatResponse
 from .perform import OpInterrupted, Perform
 from .results import ToolCallRecord, ToolLoopResult
 from .turn import CallModel, CallTool, Op, Outcome, ToolFailed, Turn
+
+CANCELLED = "the turn was cancelled"
 
 
 async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concurrency: int = 1) -> ToolLoopResult:
@@ -53,7 +56,7 @@ async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concu
 class _Drive:
     """One run of the loop over one turn."""
 
-    __slots__ = ("_concurrency", "_emit", "_interrupted", "_perform", "_since", "_turn")
+    __slots__ = ("_concurrency", "_emit", "_interrupted", "_loop", "_perform", "_scope", "_since", "_thread", "_turn")
 
     def __init__(self, turn: Turn, perform: Perform, emit: Emit | None, concurrency: int) -> None:
         self._turn = turn
@@ -61,35 +64,36 @@ class _Drive:
         self._emit = emit
         self._concurrency = concurrency
         self._interrupted: list[tuple[Op, ToolCallRecord]] = []
-        self._since = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._since = self._loop.time()
+        limit = turn.limits.deadline
+        # Both the deadline and a cancel of the turn end this scope, and with it whatever is awaited within.
+        self._scope = asyncio.timeout_at(None if limit is None else self._since + limit - turn.seconds)
 
     async def to_exit(self) -> ToolLoopResult | ToolLoopError:
         turn = self._turn
-        now = asyncio.get_running_loop().time
-        self._since = now()
-        limit = turn.limits.deadline
+        turn.driven(self._cancel)
         try:
-            if limit is None:
-                await self._until_exit()
-            else:
-                scope = asyncio.timeout_at(self._since + limit - turn.seconds)
-                try:
-                    async with scope:
-                        await self._until_exit()
-                except TimeoutError:
-                    if not scope.expired():
-                        raise
-                    turn.expire()
+            try:
+                async with self._scope:
+                    await self._until_exit()
+            except Exception:
+                # what ended this way may raise anything while it cleans up: why it ended is the exit all the same
+                if not self._scope.expired():
+                    raise
+                turn.expire()
         except asyncio.CancelledError:
-            turn.cancel()
+            turn.close(CANCELLED)
             raise
         except BaseException as exc:
             # another exception leaves the turn open, unless calls beside it were cut short
             if isinstance(exc, KeyboardInterrupt) or self._interrupted:
-                turn.cancel("the turn was interrupted")
+                turn.close("the turn was interrupted")
             raise
         finally:
-            turn.tick(now() - self._since)
+            turn.driven(None)
+            turn.tick(self._loop.time() - self._since)
             # What became of the calls that were running is told after the turn has ended: before, the last one of
             # a batch would complete it.
             for op, record in self._interrupted:
@@ -100,6 +104,22 @@ class _Drive:
         end = turn.exit
         assert end is not None
         return end
+
+    def _cancel(self, reason: str) -> None:
+        """Take a cancel of the turn from any task or thread."""
+        if threading.get_ident() == self._thread:
+            self._stop(reason)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing runs any more
+                self._loop.call_soon_threadsafe(self._stop, reason)
+
+    def _stop(self, reason: str) -> None:
+        turn = self._turn
+        if turn.phase == "ended":
+            return
+        turn.close(reason)
+        with contextlib.suppress(RuntimeError):  # the scope is left already, or its time is up at this moment
+            self._scope.reschedule(self._loop.time())
 
     async def _until_exit(self) -> None:
         turn, perform, emit = self._turn, self._perform, self._emit

@@ -9,6 +9,7 @@
     │   │   ├── ToolLoopToolCallLimitError
     │   │   ├── ToolLoopTokenLimitError
     │   │   ├── ToolLoopCostLimitError
+    │   │   ├── ToolLoopRepeatError
     │   │   └── ToolLoopDeadlineError
     │   ├── ToolLoopTruncatedResponseError     the model's reply was cut off; nothing of it ran
     │   ├── ToolLoopFilteredResponseError      the provider filtered or refused; nothing of it ran
@@ -143,6 +144,10 @@ class ToolLoopTokenLimitError(ToolLoopLimitError):
 
 class ToolLoopCostLimitError(ToolLoopLimitError):
     """The turn has used up what it may cost; what it had not begun did not run."""
+
+
+class ToolLoopRepeatError(ToolLoopLimitError):
+    """The model made the same call with the same result again and again, although it was told."""
 
 
 class ToolLoopDeadlineError(ToolLoopLimitError):

@@ -70,6 +70,8 @@ class Limits:
         tokens: Tokens of input and output of all model calls, those of turns inside a tool included.
         cost: What they may cost, in the unit of the ``price`` that the turn is run with.
         per_tool: Calls accepted of single tools in the whole turn, by the names the model calls them by.
+        repeats: How often in a row the same call may give the same result; the last time the model is told so, and
+            the next one is the limit. At least 2.
 
     Raises:
         ValueError: A bound is out of its range.
@@ -82,6 +84,7 @@ class Limits:
     tokens: int | None = None
     cost: float | None = None
     per_tool: Mapping[str, int] = field(default_factory=dict, hash=False)
+    repeats: int | None = None
     spending: bool = field(init=False, repr=False, compare=False)
     """Whether there is a bound that grows with use: of tokens, cost or time."""
 
@@ -103,6 +106,8 @@ class Limits:
             raise ValueError("limits.tokens must be a whole number of at least 1")
         if self.cost is not None and not _positive(self.cost):
             raise ValueError("limits.cost must be a positive number")
+        if self.repeats is not None and (type(self.repeats) is not int or self.repeats < 2):
+            raise ValueError("limits.repeats must be a whole number of at least 2")
         if not isinstance(self.per_tool, Mapping) or not all(
             isinstance(name, str) and type(most) is int and most >= 0 for name, most in self.per_tool.items()
         ):

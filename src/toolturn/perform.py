@@ -15,6 +15,7 @@ from time import perf_counter, time
 from types import CoroutineType
 from typing import Any, TypeAlias
 
+from .codec import dumps, plain
 from .errors import InvalidToolArguments, ModelError, ModelStreamError, ToolError, ToolTimeoutError
 from .events import Emit, Reasoning, Text, ToolProgress
 from .limits import cap_text
@@ -24,7 +25,7 @@ from .nesting import Budget, Ledger, Price, current, running
 from .results import ToolCallRecord, ToolStatus
 from .tools.context import ToolContext, TurnContext
 from .tools.hooks import ToolHook, ToolInvocation
-from .tools.running import DEFAULT_GRACE, left_behind
+from .tools.running import DEFAULT_GRACE, Guarded, left_behind
 from .tools.tool import Tool, ToolInvocationResult, invalid_arguments_content
 from .tools.toolset import ToolSet, unknown_tool_content
 from .transcript import closing_content
@@ -92,7 +93,7 @@ class Performer:
         context: What the tools may know.
         settings: How a ChatModel is to reply.
         hooks: Around each tool call, the first one outermost.
-        grace: Seconds a cancelled handler has to clean up.
+        grace: Seconds that a cancelled handler or model has to clean up.
         price: What the tokens of a reply cost; replaces what a provider says of it.
 
     Raises:
@@ -152,8 +153,14 @@ class Performer:
             budget = current()
             if budget is not None and (limit := budget.used_up()) is not None:
                 return OuterLimit(limit)
+        asking = self._ask(op) if emit is None else self._ask_aloud(op, emit)
         try:
-            response = await (self._ask(op) if emit is None else self._ask_aloud(op, emit))
+            try:
+                waits_for = asking.send(None)
+            except StopIteration as stop:
+                response: ChatResponse = stop.value
+            else:  # a model that is cancelled has its grace like a tool, and not for ever
+                response = await Guarded(asking, waits_for, self._grace, keep=True)
         except ModelError as exc:
             return ModelFailed(exc)
         if response.usage is not None:
@@ -224,6 +231,7 @@ class Performer:
         status: ToolStatus = "ok"
         direct = False
         failure: BaseException | None = None
+        loop_key: str | None = None
         listener: _Listener | None = None
         tool = self._tools.get(call.name) if isinstance(call.name, str) else None
         budget = Budget(op, self._ledger, start)
@@ -237,6 +245,8 @@ class Performer:
                 except InvalidToolArguments as exc:
                     content, status = invalid_arguments_content(str(exc)), "invalid_arguments"
                 else:
+                    if tool.loop_key is not None:
+                        loop_key = dumps(plain(tool.loop_key(tool.arguments(request))))
                     if self._hooks or tool.wants_context:
                         if emit is not None:
                             listener = _Listener(op, emit, asyncio.get_running_loop() if tool.threaded else None)
@@ -264,7 +274,7 @@ class Performer:
             budget.closed = True
             if listener is not None:
                 listener.close()
-        record = self._record(op, content, direct, status, began, start, failure, budget)
+        record = self._record(op, content, direct, status, began, start, failure, budget, loop_key)
         if listener is not None and listener.broken is not None:
             raise OpInterrupted(record, listener.broken, settled=True)
         return record if failure is None else ToolFailed(record, failure)
@@ -279,6 +289,7 @@ class Performer:
         start: float,
         failure: BaseException | None,
         budget: Budget,
+        loop_key: str | None = None,
     ) -> ToolCallRecord:
         if not content.isascii():
             try:
@@ -289,7 +300,8 @@ class Performer:
         call = op.call
         message = ChatMessage("tool", content, None, call.id)
         error = None if failure is None else f"{type(failure).__name__}: {_text(failure)}"
-        return ToolCallRecord(call, message, direct, op.id, status, began, perf_counter() - start, error, budget.usage)
+        seconds = perf_counter() - start
+        return ToolCallRecord(call, message, direct, op.id, status, began, seconds, error, budget.usage, loop_key)
 
     async def _run_with_context(
         self, op: CallTool, tool: Tool[Any, Any], request: Any, listener: _Listener | None

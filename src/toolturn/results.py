@@ -55,6 +55,7 @@ class ToolCallRecord:
         seconds: How long it took.
         error: Class and text of the exception behind a failure, for people, never shown to the model.
         usage: What turns used that ran inside this call; None where there were none.
+        loop_key: What makes a repetition of this call, where the tool says so itself.
     """
 
     call: ToolCall
@@ -66,6 +67,7 @@ class ToolCallRecord:
     seconds: float = 0.0
     error: str | None = None
     usage: Usage | None = None
+    loop_key: str | None = None
 
 
 @frozen

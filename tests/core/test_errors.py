@@ -151,6 +151,7 @@ def test_limit_errors_have_a_common_parent() -> None:
         "ToolLoopToolCallLimitError",
         "ToolLoopTokenLimitError",
         "ToolLoopCostLimitError",
+        "ToolLoopRepeatError",
         "ToolLoopDeadlineError",
     }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolturn import ChatResponse, Limits, ModelUnavailableError, ToolLoopError, ToolLoopResult, Turn, Usage
+from toolturn.limits import OnLimit
 from toolturn.transcript import closing_content
 from toolturn.turn import CallModel, Effect, ModelFailed, Op, OuterLimit, ToolFailed, ToolTraits
 from toolturn.turn.rules import REASONS
@@ -280,6 +281,8 @@ def tool_rows() -> Iterator[Row]:
     used = "the last result, and less is left than two calls take, `on_limit="
     yield Row(used + "raise`", lambda: tools("add", limits=half, usage=Usage(40, 20)), good)
     yield Row(used + "answer`", lambda: tools("add", limits=half, usage=Usage(40, 20), on_limit="answer"), good)
+    yield Row("the same result for the third time, `repeats=2`, `on_limit=raise`", lambda: stuck("raise"), good)
+    yield Row("the same result for the third time, `repeats=2`, `on_limit=answer`", lambda: stuck("answer"), good)
     yield Row("a result of a turn inside that uses up the tokens", lambda: tools(limits=half, usage=Usage(1)), dear)
     yield Row("`cancel`", tools, cancel)
     yield Row("`cancel`, and the call that ran is stopped", tools, stopped("cancelled"))
@@ -287,6 +290,13 @@ def tool_rows() -> Iterator[Row]:
     yield Row("`cancel`, and the call that ran ends all the same", tools, late)
     yield Row("the time is up", lambda: tools(limits=Limits(deadline=10.0)), time_is_up)
     yield Row("saved as JSON and reopened", lambda: ended_half(tools()), through_json)
+
+
+def stuck(on_limit: OnLimit) -> Turn:
+    turn = waits_for_the_model(limits=Limits(repeats=2), on_limit=on_limit)
+    for number in range(2):
+        good(reply(turn, asks(call(str(number)))))
+    return reply(turn, asks(call("c")))
 
 
 def dear(turn: Turn) -> None:

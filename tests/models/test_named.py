@@ -162,4 +162,4 @@ def test_wishes_can_be_corrected_by_name() -> None:
 def test_of_an_unknown_server_the_least_is_assumed() -> None:
     assert server_at("https://host.example/v1") is UNKNOWN
     # signed thoughts are what it gave itself
-    assert UNKNOWN.wishes == Wishes(parallel_calls=False, echo=("reasoning_details",))
+    assert UNKNOWN.wishes == Wishes(parallel_calls=False, choice_none=False, echo=("reasoning_details",))

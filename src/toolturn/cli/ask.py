@@ -107,7 +107,7 @@ def ask(
         tools.definitions,
         tools.traits,
         turn_id=saved_id(),
-        limits=Limits(max_iterations, max_tool_calls, timeout),
+        limits=Limits(max_iterations, max_tool_calls, timeout, repeats=3),
         on_limit=on_limit,
         tool_errors="report",
         nudges=1,

@@ -29,8 +29,12 @@ class FunctionTool(Tool[BaseModel, Any]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
+    def arguments(self, request: BaseModel) -> dict[str, Any]:
+        """Return the values of the function's parameters by name."""
+        return {name: getattr(request, field) for field, name in self._names.items()}
+
     def _call(self, request: BaseModel, /, **known: Any) -> Any:
-        return self.function(**{name: getattr(request, field) for field, name in self._names.items()}, **known)
+        return self.function(**self.arguments(request), **known)
 
     async def _call_async(self, request: BaseModel, /, **known: Any) -> Any:
         return await self._call(request, **known)

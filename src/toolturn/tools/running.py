@@ -40,11 +40,15 @@ class Guarded:
         coroutine: What to await; it has been started.
         waits_for: What it waits for.
         grace: Seconds between the cancel and the end.
+        keep: A value that is given in spite of a cancel is kept, as of a model whose reply came all the same.
     """
 
-    __slots__ = ("_coroutine", "_grace", "_waits_for")
+    __slots__ = ("_coroutine", "_grace", "_keep", "_waits_for")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], waits_for: Any, grace: float) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], waits_for: Any, grace: float, *, keep: bool = False
+    ) -> None:
+        self._keep = keep
         self._coroutine = coroutine
         self._waits_for = waits_for
         self._grace = grace
@@ -72,7 +76,7 @@ class Guarded:
                 else:
                     waits_for = coroutine.send(None) if error is None else coroutine.throw(error)
             except StopIteration as stop:
-                if cancel is None or task.cancelling() <= before:
+                if cancel is None or self._keep or task.cancelling() <= before:
                     return stop.value
                 raise cancel from None
             except (GeneratorExit, KeyboardInterrupt):

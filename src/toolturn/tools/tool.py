@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from types import CoroutineType, UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints, overload
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ValidationError
 
@@ -57,6 +57,8 @@ class Tool(Generic[RequestT, ResultT]):
         parallel: Its calls may run beside those of other parallel tools.
         timeout: Seconds a call may take; None for no bound of its own.
         run_in_thread: A handler that is no coroutine function runs in a worker thread, not on the event loop.
+        loop_key: For ``limits.repeats``, what makes two calls the same: a function of the parsed arguments, or False
+            for a tool that is meant to be called again with the same result; all arguments where None.
 
     Raises:
         ValueError: The name or the description is empty, or the timeout is not positive.
@@ -78,6 +80,7 @@ class Tool(Generic[RequestT, ResultT]):
         parallel: bool = ...,
         timeout: float | None = ...,
         run_in_thread: bool = ...,
+        loop_key: Callable[[Any], Any] | Literal[False] | None = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -94,6 +97,7 @@ class Tool(Generic[RequestT, ResultT]):
         parallel: bool = ...,
         timeout: float | None = ...,
         run_in_thread: bool = ...,
+        loop_key: Callable[[Any], Any] | Literal[False] | None = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -109,6 +113,7 @@ class Tool(Generic[RequestT, ResultT]):
         parallel: bool = False,
         timeout: float | None = None,
         run_in_thread: bool = True,
+        loop_key: Callable[[Any], Any] | Literal[False] | None = None,
     ) -> None:
         self._check_models(name, request_model, result_model)
         if not isinstance(name, str) or not name:
@@ -127,7 +132,8 @@ class Tool(Generic[RequestT, ResultT]):
         self.return_direct = return_direct
         self.render_result = render_result
         self.timeout = timeout
-        self.traits = ToolTraits(return_direct, effect, parallel)
+        self.loop_key = loop_key or None
+        self.traits = ToolTraits(return_direct, effect, parallel, loop_key is False)
         self._context_parameter = _context_parameter(handler)
         # an object whose call is a coroutine function is asynchronous too
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
@@ -187,6 +193,14 @@ class Tool(Generic[RequestT, ResultT]):
         if isinstance(arguments, ToolCall):
             return self._request(arguments_of(arguments))
         return self._request(parse_arguments(arguments))
+
+    def arguments(self, request: RequestT) -> Any:
+        """Return the parsed arguments as what a user's function is told of them: here the request itself.
+
+        Args:
+            request: What :meth:`validate` gave.
+        """
+        return request
 
     def _request(self, arguments: dict[str, Any]) -> RequestT:
         try:

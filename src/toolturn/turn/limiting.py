@@ -139,6 +139,8 @@ def still_at(turn: Turn, at: str | None, new: Limits) -> str | None:
         name = at.removeprefix("per_tool.")
         if new.per_tool.get(name, new.tool_calls) <= old.per_tool.get(name, 0):
             return f"the turn stands at the limit of calls of {name}; raise limits.per_tool to resume"
+    if at == "repeats" and _not_raised(old.repeats, new.repeats):
+        return f"the turn stands at the limit of {new.repeats} equal calls; raise limits.repeats to resume"
     late = at == "deadline" and _not_raised(old.deadline, new.deadline)
     if new.deadline is not None and (late or turn.seconds >= new.deadline):
         return f"the turn has used {turn.seconds:.1f} of {new.deadline} seconds; raise limits.deadline to resume"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +13,7 @@ from ..limits import Limits, OnLimit, Remaining
 from ..messages import ChatMessage, ChatResponse, Repair, ToolCall, ToolDef, Usage, text_of
 from ..results import ToolCallRecord, ToolLoopResult
 from ..transcript import closing_content
-from . import limiting, reopening, saved
+from . import limiting, reopening, repeating, saved
 from .ending import Ending, exit_of
 from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, OuterLimit, ToolErrors, ToolFailed, ToolTraits
 from .rules import TRUNCATED, UNCOUNTED, Refusal, judge, owned_calls, refusal_of
@@ -35,6 +35,7 @@ class Turn:
         "_accepted",
         "_asked",
         "_calls",
+        "_driver",
         "_ending",
         "_exit",
         "_last",
@@ -49,6 +50,7 @@ class Turn:
         "_remaining",
         "_retries",
         "_seen",
+        "_streaks",
         "definitions",
         "iterations",
         "limits",
@@ -79,6 +81,7 @@ class Turn:
         self._records: list[ToolCallRecord] = []
         self._seen: set[str] = set()
         self._accepted = 0
+        self._driver: Callable[[str], None] | None = None
         self._asked: CallModel | None = None
         self._calls: list[ToolCall] = []
         self._outcomes: list[ToolCallRecord | None] = []
@@ -86,6 +89,7 @@ class Turn:
         self._next = 0
         self._remaining: Remaining | None = None
         self._last: Usage | None = None
+        self._streaks: dict[str, int] = {}
         self._nudge = ""
         self._retries = 0
         self._limit: Refusal | None = None
@@ -304,6 +308,7 @@ class Turn:
 
     def _settle(self) -> None:
         """Move a finished batch into the transcript and the audit."""
+        stuck = None if self.limits.repeats is None else self._look_for_repeats(self.limits.repeats)
         for record in self._outcomes:
             assert record is not None
             self._messages.append(record.message)
@@ -314,6 +319,20 @@ class Turn:
         last = self._records[-1]
         if last.return_direct:
             self._end(Ending(None, text_of(last.message.content), direct=True))
+        elif stuck is not None:
+            self._reach(stuck, None)
+
+    def _look_for_repeats(self, most: int) -> Refusal | None:
+        batch = [record for record in self._outcomes if record is not None]
+        found = repeating.repetitions(batch, self.traits, self._streaks)
+        self._streaks = {mark: count for _, mark, count in found}
+        stuck = None
+        for record, _, count in found:
+            if count == most:
+                self._outcomes[batch.index(record)] = repeating.with_hint(record, count, self.limits)
+            elif count > most:
+                stuck = repeating.refusal_of_repeats(record, count)
+        return stuck
 
     def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
         if self._phase not in ("model", "forced") or (op is not self._asked and op.id != self._model_op()):
@@ -425,6 +444,28 @@ class Turn:
 
     def cancel(self, reason: str = "the turn was cancelled") -> None:
         """End the turn on demand; nothing happens when it has not begun or has ended already.
+
+        It may be called from any task or thread while the turn is driven: what runs is cancelled, has its grace, and
+        ``drive`` ends with ToolLoopCancelledError.
+
+        Args:
+            reason: One sentence for people.
+        """
+        if self._driver is None:
+            self.close(reason)
+        else:
+            self._driver(reason)
+
+    def driven(self, driver: Callable[[str], None] | None) -> None:
+        """Have a driver told of each cancel, which it has to pass on to :meth:`close` in its own thread.
+
+        Args:
+            driver: Takes the reason; None when it is done.
+        """
+        self._driver = driver
+
+    def close(self, reason: str) -> None:
+        """End the turn as cancelled, at once; the driver's part of :meth:`cancel`.
 
         Args:
             reason: One sentence for people.

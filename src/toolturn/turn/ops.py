@@ -29,11 +29,13 @@ class ToolTraits:
         return_direct: A good result is the turn's answer.
         effect: What running a call again would do.
         parallel: Its calls may run beside those of other parallel tools.
+        repeats: It is meant to be called again with the same result, as one that polls.
     """
 
     return_direct: bool = False
     effect: Effect = "once"
     parallel: bool = False
+    repeats: bool = False
 
 
 @frozen

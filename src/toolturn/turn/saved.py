@@ -35,6 +35,7 @@ def state_of(turn: Turn) -> dict[str, Any]:
         "seconds": turn.seconds,
         "usage": asdict(turn.usage),
         "last": None if turn._last is None else asdict(turn._last),
+        "streaks": turn._streaks,
         "repairs": [asdict(repair) for repair in turn.repairs],
         "messages": [codec.message_to_dict(message) for message in turn._messages],
         "records": [codec.record_to_dict(record) for record in turn._records],
@@ -67,6 +68,7 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
     turn.seconds = data["seconds"]
     turn.usage = Usage(**data["usage"])
     turn._last = None if data["last"] is None else Usage(**data["last"])
+    turn._streaks = data["streaks"]
     turn.repairs = [Repair(**repair) for repair in data["repairs"]]
     turn._messages = [codec.message_from_dict(message) for message in data["messages"]]
     turn._records = [codec.record_from_dict(record) for record in data["records"]]
