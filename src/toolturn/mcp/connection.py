@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import httpx2
+from mcp import ClientSession, MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
     CONNECTION_CLOSED,
@@ -26,8 +27,6 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 from pydantic import TypeAdapter, ValidationError
-
-from mcp import ClientSession, MCPError
 
 from ..errors import ToolError
 from .configuration import Server, Stdio
