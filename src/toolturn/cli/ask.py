@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from toolturn.transcript import check
 
 from . import saved
 from .choose import DEFAULT_MODEL, model_named, read_text, tools_named
+from .mcp_option import mcp_option, with_mcp
 from .show import Screen
 
 _INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -45,6 +46,7 @@ class _Job:
     model_name: str
     tools: ToolSet
     tool_names: tuple[str, ...]
+    mcp: tuple[str, ...]
     as_json: bool
     quiet: bool
     path: Path | None = None
@@ -65,6 +67,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
     "'openai:gpt-5', or 'http://127.0.0.1:8080/v1#model'.",
 )
 @click.option("--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]")
+@mcp_option
 @click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls.")
 @click.option("--max-tool-calls", type=click.IntRange(min=0), default=16, show_default=True, help="Tool calls.")
 @click.option(
@@ -83,6 +86,7 @@ def ask(
     question: str | None,
     model_name: str,
     tool_names: tuple[str, ...],
+    mcp: tuple[str, ...],
     max_iterations: int,
     max_tool_calls: int,
     on_limit: Literal["answer", "raise"],
@@ -100,25 +104,31 @@ def ask(
     Exit codes: 0 an answer, 1 none, 2 wrong usage, 130 interrupted.
     """
     messages = _messages(question, system, messages_file)
-    tools = tools_named(tool_names)
-    turn = Turn()
-    turn.begin(
-        messages,
-        tools.definitions,
-        tools.traits,
-        turn_id=saved_id(),
-        limits=Limits(max_iterations, max_tool_calls, timeout, repeats=3),
-        on_limit=on_limit,
-        tool_errors="report",
-        nudges=1,
-    )
-    _run(_Job(turn, model_named(model_name), model_name, tools, tool_names, as_json, quiet))
+    model = model_named(model_name)
+    with with_mcp(mcp, tools_named(tool_names), _noting(quiet or as_json)) as tools:
+        turn = Turn()
+        turn.begin(
+            messages,
+            tools.definitions,
+            tools.traits,
+            turn_id=saved_id(),
+            limits=Limits(max_iterations, max_tool_calls, timeout, repeats=3),
+            on_limit=on_limit,
+            tool_errors="report",
+            nudges=1,
+        )
+        _run(_Job(turn, model, model_name, tools, tool_names, mcp, as_json, quiet))
+
+
+def _noting(silent: bool) -> Callable[[str], None]:
+    return lambda text: None if silent else click.echo(text, err=True)
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option("--model", "model_name", help="Another model than before.")
 @click.option("--tools", "tool_names", multiple=True, help="Other toolboxes than before.")
+@mcp_option
 @click.option("--max-iterations", type=click.IntRange(min=1), help="Model calls, those made before included.")
 @click.option("--max-tool-calls", type=click.IntRange(min=0), help="Tool calls, those made before included.")
 @click.option("--on-limit", type=click.Choice(["answer", "raise"]), help="Another policy than before.")
@@ -129,6 +139,7 @@ def resume(
     file: str,
     model_name: str | None,
     tool_names: tuple[str, ...],
+    mcp: tuple[str, ...],
     max_iterations: int | None,
     max_tool_calls: int | None,
     on_limit: Literal["answer", "raise"] | None,
@@ -148,7 +159,8 @@ def resume(
         raise click.ClickException(f"{file}: {exc}") from None
     name = model_name or kept.model
     names = tool_names or kept.tools
-    tools = tools_named(names)
+    servers = mcp or kept.mcp
+    model = model_named(name)
     old = turn.limits
     limits = replace(
         old,
@@ -156,11 +168,12 @@ def resume(
         tool_calls=old.tool_calls if max_tool_calls is None else max_tool_calls,
         deadline=old.deadline if timeout is None else timeout,
     )
-    try:
-        turn = reopened(turn, tools, limits=limits, on_limit=on_limit)
-    except ValueError as exc:
-        raise click.ClickException(_in_options(str(exc))) from None
-    _run(_Job(turn, model_named(name), name, tools, names, as_json, quiet, Path(file)))
+    with with_mcp(servers, tools_named(names), _noting(quiet or as_json)) as tools:
+        try:
+            turn = reopened(turn, tools, limits=limits, on_limit=on_limit)
+        except ValueError as exc:
+            raise click.ClickException(_in_options(str(exc))) from None
+        _run(_Job(turn, model, name, tools, names, servers, as_json, quiet, Path(file)))
 
 
 def _in_options(text: str) -> str:
@@ -247,7 +260,7 @@ def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
     job.turn.cancel(why)
     path: Path | None = None
     try:
-        path = saved.save(job.turn, job.model_name, job.tool_names, why, job.path)
+        path = saved.save(job.turn, job.model_name, job.tool_names, why, job.path, mcp=job.mcp)
     except OSError as exc:
         click.echo(f"The turn could not be saved: {exc}", err=True)
     if job.as_json:

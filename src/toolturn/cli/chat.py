@@ -15,6 +15,7 @@ from toolturn.transcript import rough_tokens
 from . import saved
 from .chatting import Chat, Lines, converse
 from .choose import DEFAULT_MODEL, model_named, tools_named
+from .mcp_option import mcp_option, with_mcp
 from .slash import COMMANDS, Commands
 from .talk import Talk, messages_in
 
@@ -29,6 +30,7 @@ from .talk import Talk, messages_in
     "'openai:gpt-5', or 'http://127.0.0.1:8080/v1#model'.",
 )
 @click.option("--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]")
+@mcp_option
 @click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls a turn.")
 @click.option("--max-tool-calls", type=click.IntRange(min=0), default=16, show_default=True, help="Tool calls a turn.")
 @click.option(
@@ -46,6 +48,7 @@ from .talk import Talk, messages_in
 def chat(
     model_name: str,
     tool_names: tuple[str, ...],
+    mcp: tuple[str, ...],
     max_iterations: int,
     max_tool_calls: int,
     on_limit: Literal["answer", "raise"],
@@ -63,18 +66,23 @@ def chat(
     Exit codes: 0, or where standard input is no terminal 1 when a turn ended without an answer; 2 wrong usage; 130
     interrupted.
     """
-    tools = tools_named(tool_names)
     talk = Talk(_start(messages_file))
     if system is not None:
         talk.instruct(system)
-    model, talk.limit = _model(model_name, tools)
-    limits = Limits(max_iterations, max_tool_calls, timeout)
-    made = Chat(model, model_name, tools, limits=limits, on_limit=on_limit, talk=talk, as_json=as_json, quiet=quiet)
-    try:
-        code = asyncio.run(_converse(made))
-    except KeyboardInterrupt:  # before the first line was waited for
-        code = 130
-    sys.exit(code)
+
+    def note(text: str) -> None:
+        if not quiet and not as_json:
+            click.echo(text, err=True)
+
+    with with_mcp(mcp, tools_named(tool_names), note) as tools:
+        model, talk.limit = _model(model_name, tools)
+        limits = Limits(max_iterations, max_tool_calls, timeout, repeats=3)
+        made = Chat(model, model_name, tools, limits=limits, on_limit=on_limit, talk=talk, as_json=as_json, quiet=quiet)
+        try:
+            code = asyncio.run(_converse(made))
+        except KeyboardInterrupt:  # before the first line was waited for
+            code = 130
+        sys.exit(code)
 
 
 async def _converse(made: Chat) -> int:

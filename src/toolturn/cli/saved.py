@@ -23,12 +23,14 @@ class SavedTurn:
         model: The name of the model.
         tools: The names of the toolboxes.
         why: Why it stopped, for people.
+        mcp: The MCP servers, as they were written.
     """
 
     state: str
     model: str
     tools: tuple[str, ...]
     why: str
+    mcp: tuple[str, ...] = ()
 
 
 def folder() -> Path:
@@ -64,7 +66,9 @@ def write_private(path: Path, text: str) -> None:
         raise
 
 
-def save(turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | None = None) -> Path:
+def save(
+    turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | None = None, *, mcp: tuple[str, ...] = ()
+) -> Path:
     """Write a turn to a file that only its owner can read.
 
     Args:
@@ -73,6 +77,7 @@ def save(turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | 
         tools: The names of the toolboxes.
         why: Why it stopped.
         path: Where to; a new file where None.
+        mcp: The MCP servers, as they were written.
 
     Returns:
         The file.
@@ -88,6 +93,7 @@ def save(turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | 
         "kind": "saved turn",
         "model": model,
         "tools": list(tools),
+        "mcp": list(mcp),
         "why": why,
         "turn": json.loads(turn.to_json()),
     }
@@ -106,6 +112,12 @@ def load(text: str) -> SavedTurn:
     """
 
     def build(data: dict[str, Any]) -> SavedTurn:
-        return SavedTurn(codec.dumps(data["turn"]), str(data["model"]), tuple(data["tools"]), str(data["why"]))
+        return SavedTurn(
+            codec.dumps(data["turn"]),
+            str(data["model"]),
+            tuple(data["tools"]),
+            str(data["why"]),
+            tuple(data.get("mcp", ())),
+        )
 
     return codec.read(text, "saved turn", build)
