@@ -27,6 +27,7 @@ from .errors import (
     ModelTimeoutError,
     ModelUnavailableError,
     ToolError,
+    ToolLoopApprovalRequired,
     ToolLoopCancelledError,
     ToolLoopCostLimitError,
     ToolLoopDeadlineError,
@@ -50,7 +51,7 @@ from .loop import TurnStream, handle_tool_call, resume, run_tool_loop, run_tool_
 from .messages import ChatMessage, ChatResponse, FilePart, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
 from .model import Capabilities, ChatModel, Delta, ModelCallback, ModelSettings
 from .perform import Performer
-from .results import ToolCallRecord, ToolCallResult, ToolLoopResult
+from .results import Approval, ToolCallRecord, ToolCallResult, ToolLoopResult
 from .tools import (
     AsyncTool,
     Tool,
@@ -64,11 +65,14 @@ from .tools import (
     tool_definitions,
     tool_from_schema,
 )
-from .turn import CallModel, CallTool, ModelFailed, ToolFailed, Turn
+from .turn import ApprovalPending, AskApproval, CallModel, CallTool, ModelFailed, ToolFailed, Turn
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Approval",
+    "ApprovalPending",
+    "AskApproval",
     "AsyncTool",
     "CallModel",
     "CallTool",
@@ -108,6 +112,7 @@ __all__ = [
     "ToolHook",
     "ToolInvocation",
     "ToolInvocationResult",
+    "ToolLoopApprovalRequired",
     "ToolLoopCancelledError",
     "ToolLoopCostLimitError",
     "ToolLoopDeadlineError",

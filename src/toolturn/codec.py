@@ -29,7 +29,7 @@ from .messages import (
     ToolCall,
     Usage,
 )
-from .results import ToolCallRecord, ToolLoopResult
+from .results import Approval, ToolCallRecord, ToolLoopResult
 
 VERSION = 1
 
@@ -94,9 +94,9 @@ def read(text: str, what: str, build: Callable[[dict[str, Any]], T]) -> T:
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError):
-        raise ValueError(f"this is no saved {what}: it is not JSON") from None
+        raise ValueError(f"this is no saved {what.removeprefix('saved ')}: it is not JSON") from None
     if not isinstance(data, dict) or data.get("kind") != what:
-        raise ValueError(f"this is no saved {what}")
+        raise ValueError(f"this is no saved {what.removeprefix('saved ')}")
     version = data.get("v")
     if type(version) is not int or version != VERSION:
         raise ValueError(f"this {what} was saved in version {version!r:.20}; this toolturn reads version {VERSION}")
@@ -276,6 +276,16 @@ def response_from_dict(data: Mapping[str, Any]) -> ChatResponse:
         tuple(Repair(**repair) for repair in data["repairs"]),
         data.get("opaque"),
     )
+
+
+def approval_to_dict(approval: Approval) -> dict[str, Any]:
+    """Return an approval in JSON's own types."""
+    return {"approved": approval.approved, "reason": plain(approval.reason), "digest": approval.digest}
+
+
+def approval_from_dict(data: Mapping[str, Any]) -> Approval:
+    """Return the approval that :func:`approval_to_dict` wrote."""
+    return Approval(**data)
 
 
 # --- audit, limits, results, errors ------------------------------------------------------

@@ -77,6 +77,7 @@ def _shapes() -> dict[str, Any]:
         per_tool=dict[str, int],
         repeats=int | None,
     )
+    approval = shape("approval", approved=bool, reason=str, digest=str | None)
     cause = shape("cause", type=str, text=str)
     ending = shape(
         "ending",
@@ -92,7 +93,7 @@ def _shapes() -> dict[str, Any]:
         v=int,
         kind=str,
         turn_id=str,
-        phase=Literal["new", "model", "tools", "forced", "ended"],
+        phase=Literal["new", "model", "approval", "tools", "forced", "ended"],
         limits=limits,
         on_limit=Literal["raise", "answer"],
         tool_errors=Literal["raise", "report"],
@@ -110,6 +111,8 @@ def _shapes() -> dict[str, Any]:
         records=list[record],
         calls=list[call],
         outcomes=list[record | None],
+        approvals=list[approval | None],
+        waiting=list[NonNegativeInt],
         limit=list[str | None] | None,
         ending=ending | None,
     )

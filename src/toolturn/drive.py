@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from .errors import ToolLoopError
-from .events import Answer, Done, Emit, Iteration, Repaired, ToolCallStarted, ToolResult
+from .events import Answer, ApprovalAsked, Done, Emit, Iteration, Repaired, ToolCallStarted, ToolResult
 from .messages import ChatResponse
 from .perform import OpInterrupted, Perform
-from .results import ToolCallRecord, ToolLoopResult
-from .turn import CallModel, CallTool, Op, Outcome, ToolFailed, Turn
+from .results import Approval, ToolCallRecord, ToolLoopResult
+from .turn import AskApproval, CallModel, CallTool, Op, Outcome, ToolFailed, Turn
+from .turn.batch import denied
 
 CANCELLED = "the turn was cancelled"
 
@@ -141,6 +142,8 @@ class _Drive:
     def _announce(self, op: Op, emit: Emit) -> None:
         if isinstance(op, CallModel):
             emit(Iteration(self._turn.iterations + (not op.forced), op.id, op.forced))
+        elif isinstance(op, AskApproval):
+            emit(ApprovalAsked(op.call, op.id))
         else:
             emit(ToolCallStarted(op.call, op.id))
 
@@ -153,14 +156,17 @@ class _Drive:
 
     def _take(self, op: Op, outcome: Outcome) -> None:
         turn = self._turn
-        if turn.phase == "ended" and type(op) is CallModel:
-            return  # the turn was cancelled while the model was asked
+        if turn.phase == "ended" and type(op) is not CallTool:
+            return  # the turn was cancelled while the model, or whoever approves, was asked
         turn.apply(op, outcome)
         emit = self._emit
         if emit is not None:
             if type(op) is CallTool:
                 record = outcome.record if isinstance(outcome, ToolFailed) else outcome
                 emit(ToolResult(record))  # type: ignore[arg-type]  # apply has refused anything else
+            elif type(op) is AskApproval:
+                if isinstance(outcome, Approval) and not outcome.approved:
+                    emit(ToolResult(denied(f"t{op.id[1:]}", op.call, outcome)))
             elif isinstance(outcome, ChatResponse) and outcome.repairs:
                 for repair in turn.repairs[-len(outcome.repairs) :]:
                     emit(Repaired(repair))

@@ -18,6 +18,7 @@
     │   ├── ToolLoopMalformedResponseError     calls announced but absent, or unusable ids
     │   ├── ToolLoopModelError                 the model failed; the ModelError is chained
     │   ├── ToolLoopToolError                  a tool failed under ``tool_errors="raise"``; the cause is chained
+    │   ├── ToolLoopApprovalRequired           calls wait for a person's approval, and nobody could be asked
     │   └── ToolLoopCancelledError             the turn was cancelled
     └── ModelError                             a model could not be asked or did not reply
         ├── ModelUnavailableError              not reachable, not loadable, not there
@@ -180,6 +181,18 @@ class ToolLoopModelError(ToolLoopError):
 
 class ToolLoopToolError(ToolLoopError):
     """A tool failed under ``tool_errors="raise"``; the exception is chained and its text is in this one."""
+
+
+class ToolLoopApprovalRequired(ToolLoopError):
+    """Calls wait for approval and nobody could be asked: ``resume(error, approvals={...})`` goes on, also days later.
+
+    Nothing of the batch has run.
+    """
+
+    @property
+    def pending(self) -> tuple[ToolCallRecord, ...]:
+        """The calls that wait, with their names and arguments."""
+        return tuple(record for record in self.tool_calls if record.status == "approval_required")
 
 
 class ToolLoopCancelledError(ToolLoopError):

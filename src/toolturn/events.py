@@ -59,6 +59,20 @@ class Reasoning:
 
 
 @frozen
+class ApprovalAsked:
+    """Somebody is asked whether a call may run.
+
+    Args:
+        call: The call as the model made it.
+        op: The name of the operation.
+    """
+
+    type: ClassVar[str] = "approval"
+    call: ToolCall
+    op: str
+
+
+@frozen
 class ToolCallStarted:
     """A tool call begins.
 
@@ -136,6 +150,17 @@ class Done:
     exit: ToolLoopResult | ToolLoopError
 
 
-Event: TypeAlias = Iteration | Text | Reasoning | Repaired | ToolCallStarted | ToolProgress | ToolResult | Answer | Done
+Event: TypeAlias = (
+    Iteration
+    | Text
+    | Reasoning
+    | Repaired
+    | ApprovalAsked
+    | ToolCallStarted
+    | ToolProgress
+    | ToolResult
+    | Answer
+    | Done
+)
 Emit: TypeAlias = Callable[[Event], None]
 """Takes an event at once; it must not block, and what it raises ends the turn."""

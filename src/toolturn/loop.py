@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
-import threading
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from . import codec
+from .background import background
 from .drive import drive, end_tasks
 from .errors import ToolLoopError
 from .events import Emit, Event
@@ -19,8 +18,8 @@ from .limits import Limits, OnLimit
 from .messages import ChatMessage, ToolCall
 from .model import ChatModel, ModelCallback, ModelSettings
 from .nesting import Price, inherited, price_of
-from .perform import Performer
-from .results import ToolCallResult, ToolLoopResult
+from .perform import Approve, Performer
+from .results import Approval, ToolCallResult, ToolLoopResult
 from .tools.context import TurnContext
 from .tools.hooks import ToolHook
 from .tools.running import DEFAULT_GRACE
@@ -28,8 +27,8 @@ from .tools.toolset import AnyTool, ToolSet, unknown_tool_content
 from .transcript import check
 from .turn import ToolErrors, Turn
 
-T = TypeVar("T")
 Tools = Iterable[AnyTool] | ToolSet
+_background = background
 
 
 async def handle_tool_call(call: ToolCall, tools: Tools) -> ToolCallResult:
@@ -71,6 +70,7 @@ async def run_tool_loop(
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
     price: Price | None = None,
+    approve: Approve | None = None,
     emit: Emit | None = None,
     nudges: int = 0,
 ) -> ToolLoopResult:
@@ -93,6 +93,9 @@ async def run_tool_loop(
         hooks: Around each tool call, the first one outermost.
         grace: Seconds a cancelled handler has to clean up.
         price: What the tokens of one reply cost, for ``limits.cost`` and ``result.usage.cost``.
+        approve: Is asked, with the call, its parsed arguments and a ToolContext, whether a call of a tool that wants
+            approval may run; plain (then in a thread) or ``async``. Without it the turn ends with
+            ToolLoopApprovalRequired, which can be resumed.
         emit: Is told of everything that happens, in order.
         nudges: How often a model that announced calls but made none, or replied nothing, is told so and asked once
             more; each time is an iteration.
@@ -122,6 +125,7 @@ async def run_tool_loop(
         hooks,
         grace,
         price,
+        approve,
         nudges,
     )
     return await drive(turn, perform, emit, concurrency=concurrency)
@@ -143,6 +147,7 @@ def _prepare(
     hooks: Sequence[ToolHook],
     grace: float,
     price: Price | None,
+    approve: Approve | None,
     nudges: int,
 ) -> tuple[Turn, Performer]:
     bounds = inherited(limits or Limits(max_iterations, max_tool_calls))
@@ -165,6 +170,7 @@ def _prepare(
         hooks=hooks,
         grace=grace,
         price=price_of(price, bounds),
+        approve=approve,
     )
     turn = Turn() if turn is None else turn
     turn.begin(
@@ -200,6 +206,7 @@ def reopened(
     limits: Limits | None = None,
     on_limit: OnLimit | None = None,
     tool_errors: ToolErrors | None = None,
+    approvals: Mapping[str, Approval | bool] | None = None,
 ) -> Turn:
     """Return a turn that goes on where another one stopped.
 
@@ -209,9 +216,11 @@ def reopened(
         limits: New bounds; the old ones where None.
         on_limit: A new policy; the old one where None.
         tool_errors: A new policy; the old one where None.
+        approvals: Decisions on calls that wait for approval, by the id of the call or the name of its operation.
 
     Raises:
-        ValueError: There is nothing to resume, or it stands at a limit that was not raised.
+        ValueError: There is nothing to resume, it stands at a limit that was not raised, or an approval is for no
+            call that waits, or for another.
     """
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
     if isinstance(stopped, str) and codec.kind_of(stopped) == "error":
@@ -223,7 +232,14 @@ def reopened(
     turn = Turn.from_json(stopped) if isinstance(stopped, str) else stopped
     bounds = inherited(turn.limits if limits is None else limits, turn.usage, turn.seconds)
     _check_names(bounds, known)
-    turn.reopen(known.definitions, known.traits, limits=bounds, on_limit=on_limit, tool_errors=tool_errors)
+    turn.reopen(
+        known.definitions,
+        known.traits,
+        limits=bounds,
+        on_limit=on_limit,
+        tool_errors=tool_errors,
+        approvals=approvals,
+    )
     return turn
 
 
@@ -235,12 +251,14 @@ async def resume(
     limits: Limits | None = None,
     on_limit: OnLimit | None = None,
     tool_errors: ToolErrors | None = None,
+    approvals: Mapping[str, Approval | bool] | None = None,
     concurrency: int = 1,
     context: TurnContext | Any = None,
     settings: ModelSettings | None = None,
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
     price: Price | None = None,
+    approve: Approve | None = None,
     emit: Emit | None = None,
 ) -> ToolLoopResult:
     """Continue a turn that stopped, under the same name: what has an outcome does not run again.
@@ -252,12 +270,15 @@ async def resume(
         limits: New bounds; the old ones where None. A turn that stands at a limit needs a raised one.
         on_limit: A new policy; the old one where None.
         tool_errors: A new policy; the old one where None.
+        approvals: Decisions on calls that wait for approval, by the id of the call or the name of its operation; an
+            Approval, or only True or False.
         concurrency: As in :func:`run_tool_loop`, like all that follow.
         context: What the tools may know.
         settings: How a ChatModel is to reply.
         hooks: Around each tool call.
         grace: Seconds a cancelled handler has to clean up.
         price: As in :func:`run_tool_loop`; a function is not saved with the turn, so it is given again.
+        approve: As in :func:`run_tool_loop`.
         emit: Is told of everything that happens, in order.
 
     Returns:
@@ -268,7 +289,7 @@ async def resume(
         ToolLoopError: The turn ended without an answer again.
     """
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
-    turn = reopened(stopped, known, limits=limits, on_limit=on_limit, tool_errors=tool_errors)
+    turn = reopened(stopped, known, limits=limits, on_limit=on_limit, tool_errors=tool_errors, approvals=approvals)
     perform = Performer(
         call_model,
         known,
@@ -277,6 +298,7 @@ async def resume(
         hooks=hooks,
         grace=grace,
         price=price_of(price, turn.limits),
+        approve=approve,
     )
     return await drive(turn, perform, emit, concurrency=concurrency)
 
@@ -346,6 +368,7 @@ async def stream_tool_loop(
     hooks: Sequence[ToolHook] = (),
     grace: float = DEFAULT_GRACE,
     price: Price | None = None,
+    approve: Approve | None = None,
     nudges: int = 0,
 ) -> AsyncIterator[TurnStream]:
     """Run one bounded turn and watch it: ``async with stream_tool_loop(...) as events: async for event in events``.
@@ -369,6 +392,7 @@ async def stream_tool_loop(
         hooks,
         grace,
         price,
+        approve,
         nudges,
     )
     async with streaming(turn, perform, concurrency=concurrency) as stream:
@@ -396,116 +420,6 @@ async def streaming(turn: Turn, perform: Performer, *, concurrency: int = 1) -> 
 
 
 # --- from synchronous code -------------------------------------------------------------
-
-
-class _Background:
-    """One event loop in a daemon thread, for callers that have none."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-
-    def forget(self) -> None:
-        """Start anew in a forked child, where the thread does not exist."""
-        self.__init__()  # type: ignore[misc]
-
-    def loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_run_for_ever, args=(loop,), name="toolturn", daemon=True)
-                self._thread.start()
-                self._loop = loop
-            return self._loop
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        loop = self.loop()
-        if threading.current_thread() is self._thread or _waits_for_background.get():
-            # a tool on the background loop runs a turn of its own: waiting here would wait for itself
-            return _in_new_thread(coroutine)
-        context = contextvars.copy_context()
-        started: list[asyncio.Task[T | _Stop]] = []
-        done = threading.Event()
-
-        def start() -> None:
-            task = loop.create_task(_contained(coroutine), context=context)
-            started.append(task)
-            task.add_done_callback(lambda _: done.set())
-
-        def cancel() -> None:
-            if started:
-                started[0].cancel()
-            else:
-                coroutine.close()
-                done.set()
-
-        try:
-            # Within the try: the turn may run, and Ctrl-C come, before this call has returned.
-            loop.call_soon_threadsafe(start)
-            done.wait()
-        except BaseException:  # Ctrl-C: the turn is cancelled and cleaned up before it goes on
-            loop.call_soon_threadsafe(cancel)
-            done.wait()
-            if started and not started[0].cancelled():
-                started[0].exception()
-            raise
-        outcome = started[0].result()
-        if isinstance(outcome, _Stop):
-            raise outcome.error
-        return outcome
-
-
-def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
-    while True:
-        try:
-            loop.run_forever()
-        except BaseException:  # noqa: BLE001 - a task raised what ends a program: its caller is told, others go on
-            continue
-        return
-
-
-class _Stop:
-    """What would end the event loop if a task raised it."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-async def _contained(coroutine: Coroutine[Any, Any, T]) -> T | _Stop:
-    try:
-        return await coroutine
-    except (SystemExit, KeyboardInterrupt) as exc:
-        return _Stop(exc)
-
-
-# Whether the background loop stands still until the code that runs here returns.
-_waits_for_background: contextvars.ContextVar[bool] = contextvars.ContextVar("_waits_for_background", default=False)
-
-
-def _in_new_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-    context = contextvars.copy_context()
-    context.run(_waits_for_background.set, True)
-
-    def work() -> None:
-        try:
-            outcome.append(context.run(asyncio.run, coroutine))
-        except BaseException as exc:  # noqa: BLE001 - raised again where it belongs
-            failure.append(exc)
-
-    thread = threading.Thread(target=work, name="toolturn-nested", daemon=True)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
-
-
-_background = _Background()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_background.forget)
 
 
 def run_tool_loop_sync(

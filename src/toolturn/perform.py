@@ -19,20 +19,23 @@ from .codec import dumps, plain
 from .errors import InvalidToolArguments, ModelError, ModelStreamError, ToolError, ToolTimeoutError
 from .events import Emit, Reasoning, Text, ToolProgress
 from .limits import cap_text
-from .messages import ChatMessage, ChatResponse, ToolDef, Usage, text_of
+from .messages import ChatMessage, ChatResponse, ToolCall, ToolDef, Usage, text_of
 from .model import Capabilities, ChatModel, Delta, ModelCallback, ModelSettings
 from .nesting import Budget, Ledger, Price, current, running
-from .results import ToolCallRecord, ToolStatus
+from .results import Approval, ToolCallRecord, ToolStatus
 from .tools.context import ToolContext, TurnContext
 from .tools.hooks import ToolHook, ToolInvocation
-from .tools.running import DEFAULT_GRACE, Guarded, left_behind
+from .tools.running import DEFAULT_GRACE, Guarded, left_behind, run_in_thread
 from .tools.tool import Tool, ToolInvocationResult, invalid_arguments_content
 from .tools.toolset import ToolSet, unknown_tool_content
 from .transcript import closing_content
-from .turn import CallModel, CallTool, ModelFailed, Op, Outcome, OuterLimit, ToolFailed
+from .turn import ApprovalPending, AskApproval, CallModel, CallTool, ModelFailed, Op, Outcome, OuterLimit, ToolFailed
 
 Perform: TypeAlias = Callable[[Op, Emit | None], Awaitable[Outcome]]
 """Carries out one op; expected failures are outcomes, not exceptions."""
+
+Approve: TypeAlias = Callable[[ToolCall, Any, ToolContext], Approval | bool | Awaitable[Approval | bool]]
+"""Decides on a call, of which it is given the call, the parsed arguments and the context."""
 
 
 class OpInterrupted(BaseException):
@@ -95,6 +98,7 @@ class Performer:
         hooks: Around each tool call, the first one outermost.
         grace: Seconds that a cancelled handler or model has to clean up.
         price: What the tokens of a reply cost; replaces what a provider says of it.
+        approve: Decides whether a call of a tool that asks for it may run; without one the turn stops there.
 
     Raises:
         TypeError: Settings are given for a model that takes none.
@@ -110,6 +114,7 @@ class Performer:
         hooks: Sequence[ToolHook] = (),
         grace: float = DEFAULT_GRACE,
         price: Price | None = None,
+        approve: Approve | None = None,
     ) -> None:
         if settings is not None and not isinstance(model, ChatModel):
             raise TypeError("settings need a ChatModel; a plain callback has its own")
@@ -124,6 +129,8 @@ class Performer:
         self._hooks = tuple(hooks)
         self._grace = grace
         self._ledger = Ledger(price)
+        self._approve = approve
+        self._requests: dict[str, Any] = {}  # what was approved is what runs
 
     def __call__(self, op: Op, emit: Emit | None = None) -> Coroutine[Any, Any, Outcome]:
         """Carry out one op.
@@ -142,8 +149,38 @@ class Performer:
         # no coroutine of its own: each layer of them is felt in every iteration
         if type(op) is CallTool:
             return self._call_tool(op, emit)
+        if type(op) is AskApproval:
+            return self._ask_approval(op)
         assert isinstance(op, CallModel)
         return self._call_model(op, emit)
+
+    # --- approval ----------------------------------------------------------------------
+
+    async def _ask_approval(self, op: AskApproval) -> Outcome:
+        call = op.call
+        tool = self._tools.get(call.name) if isinstance(call.name, str) else None
+        if tool is None or tool.approval is False:
+            return Approval(True)
+        try:
+            request = tool.validate(call)
+        except InvalidToolArguments:
+            return Approval(True)  # it will not run: the model is told what to mend
+        arguments = tool.arguments(request)
+        if not await _needs_approval(tool, arguments):
+            self._requests[f"{op.turn_id}/t{op.id[1:]}"] = request
+            return Approval(True)
+        if self._approve is None:
+            return ApprovalPending()
+        known = self._context
+        context = ToolContext(op.turn_id, op.id, call, known.session, known.language, known.data, None, op.remaining)
+        decision = await _asked(self._approve, self._grace, call, arguments, context)
+        if type(decision) is bool:
+            decision = Approval(decision)
+        if not isinstance(decision, Approval):
+            raise TypeError(f"approve must return an Approval or a bool, not {type(decision).__name__}")
+        if decision.approved:
+            self._requests[f"{op.turn_id}/t{op.id[1:]}"] = request
+        return decision
 
     # --- the model -------------------------------------------------------------------
 
@@ -241,7 +278,11 @@ class Performer:
                 content, status = unknown_tool_content(call.name, self._tools), "unknown_tool"
             else:
                 try:
-                    request = tool.validate(call)
+                    request = (
+                        self._requests.pop(op.key)
+                        if self._requests and op.key in self._requests
+                        else tool.validate(call)
+                    )
                 except InvalidToolArguments as exc:
                     content, status = invalid_arguments_content(str(exc)), "invalid_arguments"
                 else:
@@ -333,6 +374,25 @@ class Performer:
         if hook.after is not None:
             given = await _result_of(hook.after(invocation, given)) or given
         return given
+
+
+async def _needs_approval(tool: Tool[Any, Any], arguments: Any) -> bool:
+    rule = tool.approval
+    if isinstance(rule, bool):
+        return rule
+    try:
+        needed = rule(arguments)
+        return bool(await needed if inspect.isawaitable(needed) else needed)
+    except Exception:  # noqa: BLE001 - a rule that fails must not let a call through
+        return True
+
+
+async def _asked(approve: Approve, grace: float, *about: Any) -> Any:
+    """Ask whoever approves; a function that blocks, as one that waits for a key, does so in a thread."""
+    if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
+        return await approve(*about)  # type: ignore[misc]
+    decision = await run_in_thread(lambda: approve(*about), grace)
+    return await decision if inspect.isawaitable(decision) else decision
 
 
 async def _result_of(given: Any) -> ToolInvocationResult | None:

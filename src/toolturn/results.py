@@ -15,6 +15,8 @@ ToolStatus: TypeAlias = Literal[
     "error",
     "timeout",
     "refused",
+    "denied",
+    "approval_required",
     "not_executed",
     "cancelled",
     "outcome_unknown",
@@ -22,10 +24,26 @@ ToolStatus: TypeAlias = Literal[
 """How a call ended.
 
 ``ok``, ``error`` (the tool failed or said so), ``timeout`` and ``refused`` (by a hook) are outcomes of a
-call that was made; ``invalid_arguments`` and ``unknown_tool`` never reached a handler; ``not_executed`` calls
-were still waiting when the turn ended; ``cancelled`` ones ended by a cancel, ``outcome_unknown`` ones were
-left behind while they ran.
+call that was made; ``invalid_arguments`` and ``unknown_tool`` never reached a handler; ``denied`` ones were not
+approved, ``approval_required`` ones wait for it; ``not_executed`` calls were still waiting when the turn ended;
+``cancelled`` ones ended by a cancel, ``outcome_unknown`` ones were left behind while they ran.
 """
+
+
+@frozen
+class Approval:
+    """Whether a call may run.
+
+    Args:
+        approved: It may.
+        reason: Why not, for the model; or whatever the audit shall know of a yes.
+        digest: Of the call it was given for, as :func:`toolturn.turn.digest_of` gives it; one that was given for
+            another name or other arguments is refused. Where None it is the call that waits.
+    """
+
+    approved: bool
+    reason: str = ""
+    digest: str | None = None
 
 
 @frozen

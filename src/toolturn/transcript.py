@@ -30,19 +30,22 @@ __all__ = [
 _ROLES = frozenset(("system", "user", "assistant", "tool"))
 
 _CLOSINGS = {
+    "denied": "The call was not approved, so it was not run.",
+    "approval_required": "The call was not run; it waits for approval.",
     "not_executed": "The call was not run because the turn ended first.",
     "cancelled": "The call was cancelled while it ran; it may have had an effect.",
     "outcome_unknown": "The call did not finish in time and was left behind; it may have had an effect.",
 }
 
 
-def closing_content(status: str) -> str:
+def closing_content(status: str, reason: str = "") -> str:
     """Return the content that answers a call which has no outcome of its own.
 
     Args:
-        status: ``not_executed``, ``cancelled`` or ``outcome_unknown``.
+        status: ``not_executed``, ``cancelled``, ``outcome_unknown``, ``denied`` or ``approval_required``.
+        reason: What to say instead of what is always said.
     """
-    return json.dumps({"error": status, "detail": _CLOSINGS[status]})
+    return json.dumps({"error": status, "detail": reason or _CLOSINGS[status]})
 
 
 @dataclass(frozen=True, slots=True)

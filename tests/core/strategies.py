@@ -185,7 +185,7 @@ _arguments: st.SearchStrategy[Any] = st.sampled_from(
 )
 _names: st.SearchStrategy[Any] = st.sampled_from([*TOOL_NAMES, *TOOL_NAMES, "nope", "", " echo ", None, 7, {"a": [1]}])
 _good_names = st.sampled_from(
-    ["echo", "look", "peek", "send", "pay"] * 4 + [name for name in TOOL_NAMES if name != "direct"]
+    ["echo", "look", "peek", "send", "pay", "ask"] * 4 + [name for name in TOOL_NAMES if name != "direct"]
 )
 _odd_ids: st.SearchStrategy[Any] = st.sampled_from(["same", "same", "", "  ", None, 7, ["x"]])
 

@@ -27,7 +27,7 @@ from toolturn import (
 )
 from toolturn import errors as all_errors
 from toolturn.transcript import check
-from toolturn.turn import CallModel, CallTool, ToolFailed
+from toolturn.turn import AskApproval, CallModel, CallTool, ToolFailed
 
 from .parts import run
 from .strategies import Script, scripts
@@ -135,6 +135,8 @@ def test_each_operation_has_one_name_which_tells_its_place(script: Script) -> No
             if isinstance(op, CallTool):
                 assert op.id == f"t{turn.iterations}.{op.place}"
                 assert op.place >= ops[0].place + place  # type: ignore[union-attr]
+            elif isinstance(op, AskApproval):
+                assert op.id == f"a{turn.iterations}.{op.place}"
             else:
                 assert op.id == (f"f{turn.iterations}" if op.forced else f"m{turn.iterations + 1}")
                 assert (op.tools == ()) == op.forced
@@ -323,6 +325,7 @@ def test_the_loop_comes_to_the_end_the_machine_comes_to(script: Script, concurre
                 on_limit=script.on_limit,
                 tool_errors=script.tool_errors,
                 concurrency=concurrency,
+                approve=other.approve,
                 turn=turn,
                 context=TurnContext(data=other),
             )

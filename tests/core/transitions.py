@@ -7,10 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolturn import ChatResponse, Limits, ModelUnavailableError, ToolLoopError, ToolLoopResult, Turn, Usage
+from toolturn import Approval, ChatResponse, Limits, ModelUnavailableError, ToolLoopError, ToolLoopResult, Turn, Usage
 from toolturn.limits import OnLimit
 from toolturn.transcript import closing_content
-from toolturn.turn import CallModel, Effect, ModelFailed, Op, OuterLimit, ToolFailed, ToolTraits
+from toolturn.turn import (
+    ApprovalPending,
+    CallModel,
+    CallTool,
+    Effect,
+    ModelFailed,
+    Op,
+    OuterLimit,
+    ToolFailed,
+    ToolTraits,
+)
 from toolturn.turn.rules import REASONS
 
 from .parts import USER, asks, begun, call, record_of, reply, says, the_op
@@ -29,11 +39,12 @@ machine, and a test fails when this page is not what the machine does. To write 
 ```
 
 In all lines the turn began with one user message and the model is offered `add`, `direct` (a direct-return tool), `one`
-and `two` (parallel ones), and `look`, `send` and `pay` (with the effects `none`, `keyed` and `once`).
+and `two` (parallel ones), `look`, `send` and `pay` (with the effects `none`, `keyed` and `once`), and `ask`, which
+wants approval.
 
 - **Phase**: where the turn stands afterwards.
-- **Asks for**: the operations it hands out: model calls `m<i>`, asked again after a resume `m<i>~<n>`, tool calls
-  `t<i>.<k>`, a last answer without tools `f<i>`.
+- **Asks for**: the operations it hands out: model calls `m<i>`, asked again after a resume `m<i>~<n>`, approvals
+  `a<i>.<k>`, tool calls `t<i>.<k>`, a last answer without tools `f<i>`.
 - **Exit**: how it ended; or why the event was refused, and then nothing changes. *(rejected)*: the reply is in
   `rejected_response` and not in the transcript.
 - **Transcript**: the messages as they would be handed out now: `u`ser, `a`ssistant, `t`ool. Calls that are still open
@@ -52,6 +63,7 @@ TRAITS = {
     "look": ToolTraits(effect="none"),
     "send": ToolTraits(effect="keyed"),
     "pay": ToolTraits(effect="once"),
+    "ask": ToolTraits(approval=True),
 }
 
 
@@ -181,6 +193,10 @@ def reopen(**changes: Any) -> Callable[[Turn], object]:
     return happens
 
 
+def approve(decision: bool) -> Callable[[Turn], object]:
+    return lambda turn: turn.reopen(turn.definitions, turn.traits, approvals={"b": decision})
+
+
 def through_json(turn: Turn) -> Turn:
     copied = Turn.from_json(turn.to_json(), turn.definitions, turn.traits)
     assert copied == turn
@@ -304,6 +320,46 @@ def dear(turn: Turn) -> None:
     turn.apply(op, replace(record_of(op), usage=DEAR))
 
 
+def approval_rows() -> Iterator[Row]:
+    def asks_for(*names: str, **options: Any) -> Callable[[], Turn]:
+        return lambda: waits_for_tools(*(names or ("add", "ask", "ask")), **options)
+
+    asking = asks_for()
+    yield Row("nothing", asking, lambda turn: None)
+    yield Row("yes; others are open", asking, answers(True))
+    yield Row("yes to all", asking, answers(True, True))
+    yield Row("yes and no", asking, answers(True, False))
+    yield Row("no to all; another call is open", asking, answers(False, False))
+    yield Row("no to the only call", asks_for("ask"), answers(False))
+    yield Row("nobody can be asked; others are open", asking, answers(None))
+    yield Row("nobody can be asked of any", asking, answers(None, None))
+    yield Row("nobody can be asked of one", asking, answers(True, None))
+    other = Approval(True, digest="of another call")
+    yield Row("an approval of another call", asking, lambda turn: turn.apply(the_op(turn), other))
+    yield Row("the result of a call that waits", asks_for("ask"), early)
+    yield Row("`cancel`", asking, cancel)
+    yield Row("the time is up", asks_for("ask", limits=Limits(deadline=10.0)), time_is_up)
+    yield Row("saved as JSON and reopened", lambda: answered_once(asking()), through_json)
+
+
+def answers(*given: bool | None) -> Callable[[Turn], object]:
+    def happens(turn: Turn) -> None:
+        for one in given:
+            turn.apply(the_op(turn), ApprovalPending() if one is None else Approval(one))
+
+    return happens
+
+
+def answered_once(turn: Turn) -> Turn:
+    answers(True)(turn)
+    return turn
+
+
+def early(turn: Turn) -> None:
+    op = CallTool("t1.0", "turn", turn.messages[1].tool_calls[0], 0, None)  # type: ignore[index]
+    turn.apply(op, record_of(op))
+
+
 def second_first(turn: Turn) -> None:
     op = turn.ops()[1]
     turn.apply(op, record_of(op))
@@ -372,6 +428,13 @@ def ended_rows() -> Iterator[Row]:
     yield Row("out of tokens; `reopen`", dear_calls, reopen())
     yield Row("out of tokens; `reopen` with more", dear_calls, reopen(tokens=101))
 
+    def unasked() -> Turn:
+        return ended(waits_for_tools("add", "ask"), answers(None))
+
+    yield Row("approval is required; `reopen`", unasked, reopen())
+    yield Row("approval is required; `reopen` with a yes", unasked, approve(True))
+    yield Row("approval is required; `reopen` with a no", unasked, approve(False))
+
     def too_late() -> Turn:
         return ended(with_a_deadline(), time_is_up)
 
@@ -402,6 +465,7 @@ def ended_rows() -> Iterator[Row]:
 SECTIONS: dict[str, tuple[str, Callable[[], Iterator[Row]]]] = {
     "new": ("The turn has not begun", new_rows),
     "model": ("It waits for the model's reply", model_rows),
+    "approval": ("It waits for approvals, before anything of the batch runs", approval_rows),
     "tools": ("It waits for the outcomes of calls", tool_rows),
     "forced": ("It waits for a last answer, in which no tools are offered", forced_rows),
     "ended": ("It has ended", ended_rows),

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from toolturn import (
+    Approval,
     ChatMessage,
     ChatResponse,
     ModelUnavailableError,
     Performer,
     Tool,
+    ToolCall,
     ToolCallRecord,
     ToolContext,
     ToolDef,
@@ -49,6 +51,8 @@ _KINDS: dict[str, dict[str, Any]] = {
     "direct": {"return_direct": True},
     "long": {},
     "fail": {},
+    "ask": {"approval": True, "parallel": True},
+    "ask_look": {"approval": True, "effect": "none"},
     "decline": {"parallel": True},
     "stopped": {},  # cancelled at its first try, like the next one
     "stopped_look": {"effect": "none", "parallel": True},
@@ -58,7 +62,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 TOOL_NAMES = tuple(_KINDS)
 SAFE_TO_REPEAT = frozenset(name for name, options in _KINDS.items() if options.get("effect", "once") != "once")
 
-OP_NAME = re.compile(r"m[1-9]\d*(~[1-9]\d*)?|t[1-9]\d*\.\d+|f\d+")
+OP_NAME = re.compile(r"m[1-9]\d*(~[1-9]\d*)?|[at][1-9]\d*\.\d+|f\d+")
 
 
 def _tool(name: str, options: dict[str, Any]) -> Tool[Words, Words]:
@@ -101,7 +105,11 @@ class World:
     asked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._perform = Performer(self.model, TOOLS, context=TurnContext(data=self))
+        self._perform = Performer(self.model, TOOLS, context=TurnContext(data=self), approve=self.approve)
+
+    async def approve(self, call: ToolCall, arguments: Any, context: ToolContext) -> Approval:
+        """Yes to every other call, by its place."""
+        return Approval(context.op[-1] in "02468", "not the odd ones")
 
     async def model(self, messages: tuple[ChatMessage, ...], definitions: tuple[ToolDef, ...]) -> ChatResponse:
         """What the model says in the operation the turn waits for."""

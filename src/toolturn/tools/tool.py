@@ -59,6 +59,8 @@ class Tool(Generic[RequestT, ResultT]):
         run_in_thread: A handler that is no coroutine function runs in a worker thread, not on the event loop.
         loop_key: For ``limits.repeats``, what makes two calls the same: a function of the parsed arguments, or False
             for a tool that is meant to be called again with the same result; all arguments where None.
+        approval: Whether somebody has to approve each call in a turn, or a function of the parsed arguments that
+            says so of this one.
 
     Raises:
         ValueError: The name or the description is empty, or the timeout is not positive.
@@ -81,6 +83,7 @@ class Tool(Generic[RequestT, ResultT]):
         timeout: float | None = ...,
         run_in_thread: bool = ...,
         loop_key: Callable[[Any], Any] | Literal[False] | None = ...,
+        approval: bool | Callable[[Any], Any] = ...,
     ) -> None: ...
     @overload
     def __init__(
@@ -98,6 +101,7 @@ class Tool(Generic[RequestT, ResultT]):
         timeout: float | None = ...,
         run_in_thread: bool = ...,
         loop_key: Callable[[Any], Any] | Literal[False] | None = ...,
+        approval: bool | Callable[[Any], Any] = ...,
     ) -> None: ...
     def __init__(
         self,
@@ -114,6 +118,7 @@ class Tool(Generic[RequestT, ResultT]):
         timeout: float | None = None,
         run_in_thread: bool = True,
         loop_key: Callable[[Any], Any] | Literal[False] | None = None,
+        approval: bool | Callable[[Any], Any] = False,
     ) -> None:
         self._check_models(name, request_model, result_model)
         if not isinstance(name, str) or not name:
@@ -133,7 +138,8 @@ class Tool(Generic[RequestT, ResultT]):
         self.render_result = render_result
         self.timeout = timeout
         self.loop_key = loop_key or None
-        self.traits = ToolTraits(return_direct, effect, parallel, loop_key is False)
+        self.approval = approval
+        self.traits = ToolTraits(return_direct, effect, parallel, loop_key is False, approval is not False)
         self._context_parameter = _context_parameter(handler)
         # an object whose call is a coroutine function is asynchronous too
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)

@@ -7,9 +7,25 @@ Ask :meth:`Turn.ops` what has to be done, do it any way you like, hand what came
 from __future__ import annotations
 
 from .machine import Turn
-from .ops import CallModel, CallTool, Effect, ModelFailed, Op, Outcome, OuterLimit, ToolErrors, ToolFailed, ToolTraits
+from .ops import (
+    ApprovalPending,
+    AskApproval,
+    CallModel,
+    CallTool,
+    Effect,
+    ModelFailed,
+    Op,
+    Outcome,
+    OuterLimit,
+    ToolErrors,
+    ToolFailed,
+    ToolTraits,
+    digest_of,
+)
 
 __all__ = [
+    "ApprovalPending",
+    "AskApproval",
     "CallModel",
     "CallTool",
     "Effect",
@@ -21,4 +37,5 @@ __all__ = [
     "ToolFailed",
     "ToolTraits",
     "Turn",
+    "digest_of",
 ]

@@ -11,14 +11,24 @@ from ..codec import cause_of
 from ..errors import ToolLoopCancelledError, ToolLoopError, ToolLoopModelError, ToolLoopToolError
 from ..limits import Limits, OnLimit, Remaining
 from ..messages import ChatMessage, ChatResponse, Repair, ToolCall, ToolDef, Usage, text_of
-from ..results import ToolCallRecord, ToolLoopResult
-from ..transcript import closing_content
-from . import limiting, reopening, repeating, saved
+from ..results import Approval, ToolCallRecord, ToolLoopResult
+from . import batch, limiting, reopening, saved
 from .ending import Ending, exit_of
-from .ops import CallModel, CallTool, ModelFailed, Op, Outcome, OuterLimit, ToolErrors, ToolFailed, ToolTraits
+from .ops import (
+    AskApproval,
+    CallModel,
+    CallTool,
+    ModelFailed,
+    Op,
+    Outcome,
+    OuterLimit,
+    ToolErrors,
+    ToolFailed,
+    ToolTraits,
+)
 from .rules import TRUNCATED, UNCOUNTED, Refusal, judge, owned_calls, refusal_of
 
-Phase: TypeAlias = Literal["new", "model", "tools", "forced", "ended"]
+Phase: TypeAlias = Literal["new", "model", "approval", "tools", "forced", "ended"]
 
 
 class Turn:
@@ -33,7 +43,9 @@ class Turn:
 
     __slots__ = (
         "_accepted",
+        "_approvals",
         "_asked",
+        "_asks",
         "_calls",
         "_driver",
         "_ending",
@@ -51,6 +63,8 @@ class Turn:
         "_retries",
         "_seen",
         "_streaks",
+        "_unasked",
+        "_waiting",
         "definitions",
         "iterations",
         "limits",
@@ -85,6 +99,10 @@ class Turn:
         self._asked: CallModel | None = None
         self._calls: list[ToolCall] = []
         self._outcomes: list[ToolCallRecord | None] = []
+        self._asks = False
+        self._approvals: list[Approval | None] = []
+        self._waiting: list[int] = []
+        self._unasked: list[int] = []
         self._left = 0
         self._next = 0
         self._remaining: Remaining | None = None
@@ -135,13 +153,14 @@ class Turn:
         self.on_limit = on_limit
         self.tool_errors = tool_errors
         self.nudges = nudges
+        self._asks = any(trait.approval for trait in traits.values())
         self._phase = "model"
 
     # --- what is there --------------------------------------------------------------
 
     @property
     def phase(self) -> Phase:
-        """``new``, waiting for the ``model``, for ``tools``, for a ``forced`` answer, or ``ended``."""
+        """``new``, waiting for the ``model``, an ``approval``, ``tools`` or a ``forced`` answer, or ``ended``."""
         return self._phase
 
     @property
@@ -149,28 +168,14 @@ class Turn:
         """The transcript, valid at every moment: calls still open appear closed in it."""
         if not self._calls:
             return tuple(self._messages)
-        return (*self._messages, *(record.message for record in self._open_records()))
+        return (*self._messages, *(record.message for record in batch.open_records(self)))
 
     @property
     def records(self) -> tuple[ToolCallRecord, ...]:
         """The audit; calls still open appear closed in it."""
         if not self._calls:
             return tuple(self._records)
-        return (*self._records, *self._open_records())
-
-    def _open_records(self) -> list[ToolCallRecord]:
-        return [
-            outcome
-            if outcome is not None
-            else ToolCallRecord(
-                call,
-                ChatMessage("tool", closing_content("not_executed"), None, call.id),
-                False,
-                f"t{self.iterations}.{place}",
-                "not_executed",
-            )
-            for place, (call, outcome) in enumerate(zip(self._calls, self._outcomes, strict=True))
-        ]
+        return (*self._records, *batch.open_records(self))
 
     @property
     def exit(self) -> ToolLoopResult | ToolLoopError | None:
@@ -193,7 +198,9 @@ class Turn:
             self._end(Ending(spent.error, spent.text, limit=spent.limit))
             return ()
         if phase == "tools":
-            return self._tool_ops()
+            return batch.tool_ops(self)
+        if phase == "approval":
+            return batch.next_approval(self)
         if phase == "new" or phase == "ended":
             return ()
         messages = tuple(self._messages)
@@ -217,42 +224,6 @@ class Turn:
             return f"m{self.iterations - self._retries + 1}~{self._retries}"
         return f"m{self.iterations + 1}"
 
-    def _tool_ops(self) -> tuple[CallTool, ...]:
-        outcomes = self._outcomes
-        place = self._next
-        while outcomes[place] is not None:
-            place += 1
-        self._next = place
-        calls = self._calls
-        first = self._tool_op(place)
-        if len(calls) == 1 or not self._parallel(calls[place]):
-            return (first,)
-        ops = [first]
-        for later in range(place + 1, len(calls)):
-            if outcomes[later] is not None:
-                continue
-            if not self._parallel(calls[later]):
-                break  # a tool that is not marked is a barrier: what stands after it waits
-            ops.append(self._tool_op(later))
-        return tuple(ops)
-
-    def _tool_op(self, place: int) -> CallTool:
-        limits, call = self.limits, self._calls[place]
-        return CallTool(
-            f"t{self.iterations}.{place}",
-            self.turn_id,
-            call,
-            place,
-            limits.result_bytes,
-            limits.iterations - self.iterations,
-            limits.tool_calls - self._accepted,
-            limiting.remaining(self, call) if limits.spending or limits.per_tool else None,
-        )
-
-    def _parallel(self, call: ToolCall) -> bool:
-        traits = self.traits.get(call.name) if isinstance(call.name, str) else None
-        return traits is not None and traits.parallel
-
     # --- what came of it ------------------------------------------------------------
 
     def apply(self, op: Op, outcome: Outcome) -> None:
@@ -263,7 +234,8 @@ class Turn:
 
         Args:
             op: One of those that ``ops`` gave and that has no outcome yet.
-            outcome: A response or ModelFailed of a model call, a record or ToolFailed of a tool call.
+            outcome: A response or ModelFailed of a model call, a record or ToolFailed of a tool call, an Approval or
+                ApprovalPending of a question for one.
 
         Raises:
             ValueError: The turn does not wait for this op.
@@ -273,12 +245,16 @@ class Turn:
             self._apply_tool(op, outcome)
         elif type(op) is CallModel:
             self._apply_model(op, outcome)
+        elif type(op) is AskApproval:
+            batch.take_approval(self, op, outcome)
         else:
             raise TypeError(f"{type(op).__name__} is no op of a turn")
 
     def _apply_tool(self, op: CallTool, outcome: Outcome) -> None:
         place = op.place
         outcomes = self._outcomes
+        if place in self._waiting:
+            raise ValueError(f"{op.id} waits for approval")
         if (
             place >= len(outcomes)
             or outcomes[place] is not None
@@ -308,31 +284,20 @@ class Turn:
 
     def _settle(self) -> None:
         """Move a finished batch into the transcript and the audit."""
-        stuck = None if self.limits.repeats is None else self._look_for_repeats(self.limits.repeats)
+        stuck = None if self.limits.repeats is None else batch.look_for_repeats(self, self.limits.repeats)
         for record in self._outcomes:
             assert record is not None
             self._messages.append(record.message)
             self._records.append(record)
         self._calls = []
         self._outcomes = []
+        self._approvals = []
         self._phase = "model"
         last = self._records[-1]
         if last.return_direct:
             self._end(Ending(None, text_of(last.message.content), direct=True))
         elif stuck is not None:
             self._reach(stuck, None)
-
-    def _look_for_repeats(self, most: int) -> Refusal | None:
-        batch = [record for record in self._outcomes if record is not None]
-        found = repeating.repetitions(batch, self.traits, self._streaks)
-        self._streaks = {mark: count for _, mark, count in found}
-        stuck = None
-        for record, _, count in found:
-            if count == most:
-                self._outcomes[batch.index(record)] = repeating.with_hint(record, count, self.limits)
-            elif count > most:
-                stuck = repeating.refusal_of_repeats(record, count)
-        return stuck
 
     def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
         if self._phase not in ("model", "forced") or (op is not self._asked and op.id != self._model_op()):
@@ -384,13 +349,7 @@ class Turn:
         calls = outcome.tool_calls
         self._messages.append(ChatMessage("assistant", content, owned_calls(calls), None, outcome.opaque))
         if calls:
-            self._calls = list(calls)
-            self._outcomes = [None] * len(calls)
-            self._left = len(calls)
-            self._next = 0
-            self._remaining = None
-            self._accepted += len(calls)
-            self._phase = "tools"
+            batch.accept(self, calls)
         else:
             self._end(Ending(None, content.strip()))
 
@@ -481,6 +440,7 @@ class Turn:
         limits: Limits | None = None,
         on_limit: OnLimit | None = None,
         tool_errors: ToolErrors | None = None,
+        approvals: Mapping[str, Approval | bool] | None = None,
     ) -> None:
         """Continue a turn that ended in an error or was saved on its way.
 
@@ -493,11 +453,13 @@ class Turn:
             limits: New bounds; the old ones where None.
             on_limit: A new policy; the old one where None.
             tool_errors: A new policy; the old one where None.
+            approvals: Decisions by the ids of the calls that wait for one, or by the names of their operations.
 
         Raises:
-            ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised.
+            ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised; or
+                an approval is for no call that waits, or for another.
         """
-        reopening.reopen(self, definitions, traits, limits, on_limit, tool_errors)
+        reopening.reopen(self, definitions, traits, limits, on_limit, tool_errors, approvals or {})
 
     # --- JSON -----------------------------------------------------------------------
 
@@ -531,6 +493,7 @@ class Turn:
         turn = codec.read(text, "turn", build)
         turn.definitions = definitions
         turn.traits = traits or {}
+        turn._asks = any(trait.approval for trait in turn.traits.values())
         return turn
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,18 +1,22 @@
 """What a turn can ask for, and what can come of it.
 
-Names do not depend on the provider: model call ``m<i>``, asked again after a resume ``m<i>~<n>``, tool ``t<i>.<k>``
-(iteration, place in the batch), forced answer ``f<i>`` (iterations so far). Within one turn each is given once.
+Names do not depend on the provider: model call ``m<i>``, asked again after a resume ``m<i>~<n>``, approval ``a<i>.<k>``
+and tool ``t<i>.<k>`` (iteration, place in the batch), forced answer ``f<i>`` (iterations so far). Within one turn each
+is given once.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal, TypeAlias
 
+from ..codec import dumps, plain
 from ..errors import ModelError
 from ..frozen import frozen
 from ..limits import Remaining
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef
-from ..results import ToolCallRecord
+from ..results import Approval, ToolCallRecord
 
 Effect: TypeAlias = Literal["none", "keyed", "once"]
 """What running a call again would do: nothing, nothing when given the same key, or harm."""
@@ -29,6 +33,7 @@ class ToolTraits:
         return_direct: A good result is the turn's answer.
         effect: What running a call again would do.
         parallel: Its calls may run beside those of other parallel tools.
+        approval: Its calls, or some of them, run only when somebody approves.
         repeats: It is meant to be called again with the same result, as one that polls.
     """
 
@@ -36,6 +41,7 @@ class ToolTraits:
     effect: Effect = "once"
     parallel: bool = False
     repeats: bool = False
+    approval: bool = False
 
 
 @frozen
@@ -62,6 +68,49 @@ class CallModel:
     def key(self) -> str:
         """The idempotency key, stable over retry, crash and resume."""
         return f"{self.turn_id}/{self.id}"
+
+
+@frozen
+class AskApproval:
+    """Ask whether a call may run.
+
+    Args:
+        id: ``a<i>.<k>``.
+        turn_id: The name of the turn.
+        call: The call as the model made it.
+        place: Its place in the batch, from 0.
+        remaining: What is left to the turn.
+    """
+
+    id: str
+    turn_id: str
+    call: ToolCall
+    place: int
+    remaining: Remaining
+
+    @property
+    def key(self) -> str:
+        """The name of the question, stable over retry, crash and resume."""
+        return f"{self.turn_id}/{self.id}"
+
+    @property
+    def digest(self) -> str:
+        """What the approval is bound to: the call's name and arguments."""
+        return digest_of(self.call)
+
+
+def digest_of(call: ToolCall) -> str:
+    """Return the digest of a call's name and arguments.
+
+    Args:
+        call: The call as the model made it.
+    """
+    return sha256(dumps([plain(call.name), plain(call.arguments)]).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPending:
+    """Nobody could be asked; the turn stops until somebody decides."""
 
 
 @frozen
@@ -100,7 +149,7 @@ class CallTool:
         return f"{self.turn_id}/{self.id}"
 
 
-Op: TypeAlias = CallModel | CallTool
+Op: TypeAlias = CallModel | AskApproval | CallTool
 
 
 @frozen
@@ -138,4 +187,4 @@ class ToolFailed:
     error: BaseException
 
 
-Outcome: TypeAlias = ChatResponse | ModelFailed | OuterLimit | ToolCallRecord | ToolFailed
+Outcome: TypeAlias = ChatResponse | ModelFailed | OuterLimit | Approval | ApprovalPending | ToolCallRecord | ToolFailed

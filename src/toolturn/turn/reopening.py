@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..limits import Limits, OnLimit
 from ..messages import ToolDef
-from ..results import ToolStatus
+from ..results import Approval, ToolStatus
+from .batch import look_for_approvals, take_approvals
 from .limiting import still_at
 from .ops import ToolErrors, ToolTraits
 
@@ -24,6 +25,7 @@ def reopen(
     limits: Limits | None,
     on_limit: OnLimit | None,
     tool_errors: ToolErrors | None,
+    approvals: Mapping[str, Approval | bool],
 ) -> None:
     """Put a turn back to where it can go on; see :meth:`Turn.reopen`.
 
@@ -34,9 +36,11 @@ def reopen(
         limits: New bounds; the old ones where None.
         on_limit: A new policy; the old one where None.
         tool_errors: A new policy; the old one where None.
+        approvals: Decisions by the ids of the calls that wait for one, or by the names of their operations.
 
     Raises:
-        ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised.
+        ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised; or an
+            approval is for no call that waits, or for another.
     """
     ending = turn._ending
     if turn._phase == "new":
@@ -55,8 +59,10 @@ def reopen(
     raised = new.iterations > turn.iterations and (
         forced_by in (None, "iterations") or still_at(turn, forced_by, new) is None
     )
+    _check_approvals(turn, traits, approvals)
     turn.definitions = definitions
     turn.traits = traits
+    turn._asks = any(trait.approval for trait in traits.values())
     turn.limits = new
     turn.on_limit = on_limit or turn.on_limit
     turn.tool_errors = tool_errors or turn.tool_errors
@@ -66,6 +72,11 @@ def reopen(
     if turn._calls:
         turn._phase = "tools"
         _reopen_calls(turn)
+        look_for_approvals(turn)
+        if approvals:
+            take_approvals(turn, approvals)
+        elif not turn._left:
+            turn._settle()
     elif turn._limit is not None and at in (None, "deadline") and not raised:
         turn._phase = "forced"  # the forced call itself was cut short; it is asked again
     else:
@@ -82,5 +93,14 @@ def _reopen_calls(turn: Turn) -> None:
         if record.status == "not_executed" or (traits is not None and traits.effect != "once"):
             turn._outcomes[place] = None
     turn._left = turn._outcomes.count(None)
-    if not turn._left:
-        turn._settle()
+    turn._approvals = turn._approvals or [None] * len(turn._calls)
+
+
+def _check_approvals(turn: Turn, traits: Mapping[str, ToolTraits], approvals: Mapping[str, Approval | bool]) -> None:
+    """Refuse approvals that fit no call before anything is changed."""
+    if not approvals:
+        return
+    copy = type(turn).from_json(turn.to_json(), turn.definitions, traits)
+    copy._approvals = copy._approvals or [None] * len(copy._calls)
+    look_for_approvals(copy)
+    take_approvals(copy, approvals)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import codec
 from ..messages import Repair, Usage
 from .ending import ending_from_dict, ending_to_dict, error_class
+from .ops import digest_of
 from .rules import Refusal
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def state_of(turn: Turn) -> dict[str, Any]:
         "records": [codec.record_to_dict(record) for record in turn._records],
         "calls": [codec.call_to_dict(call) for call in turn._calls],
         "outcomes": [None if record is None else codec.record_to_dict(record) for record in turn._outcomes],
+        "approvals": [None if given is None else codec.approval_to_dict(given) for given in turn._approvals],
+        "waiting": turn._waiting,
         "limit": None if limit is None else [limit.error.__name__, limit.text, limit.limit],
         "ending": None if ending is None else ending_to_dict(ending),
     }
@@ -74,6 +77,9 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
     turn._records = [codec.record_from_dict(record) for record in data["records"]]
     turn._calls = [codec.call_from_dict(call) for call in data["calls"]]
     turn._outcomes = [None if record is None else codec.record_from_dict(record) for record in data["outcomes"]]
+    turn._approvals = [None if given is None else codec.approval_from_dict(given) for given in data["approvals"]]
+    turn._waiting = data["waiting"]
+    turn._unasked = list(turn._waiting)
     turn._left = turn._outcomes.count(None)
     turn._seen = {record.call.id for record in turn._records} | {call.id for call in turn._calls}
     if data["limit"] is not None:
@@ -94,7 +100,29 @@ def _agrees(turn: Turn) -> bool:
         and all(record is None or record.call == call for call, record in pairs)
         and (phase == "ended") == (turn._ending is not None)
         and (phase != "tools" or turn._left > 0)
-        and (phase in ("tools", "ended") or not turn._calls)
+        and (phase in ("approval", "tools", "ended") or not turn._calls)
+        and _approvals_agree(turn)
         and (phase != "forced" or turn._limit is not None)
         and len(turn._seen) == len(turn._records) + len(turn._calls) == turn._accepted
+    )
+
+
+def _approvals_agree(turn: Turn) -> bool:
+    """Whether what is approved is what would run, and what waits is open."""
+    given = turn._approvals
+    waiting = turn._waiting
+    return (
+        len(given) in (0, len(turn._calls))
+        and all(
+            approval is None or approval.digest == digest_of(call)
+            for approval, call in zip(given, turn._calls, strict=False)
+        )
+        and waiting == sorted(set(waiting))
+        and all(place < len(given) and turn._outcomes[place] is None and given[place] is None for place in waiting)
+        and (turn._phase == "approval") <= bool(waiting)
+        and (turn._phase != "tools" or not waiting)
+        and all(
+            approval is None or approval.approved or (record is not None and record.status == "denied")
+            for approval, record in zip(given, turn._outcomes, strict=False)
+        )
     )
