@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from .errors import ToolLoopError
 from .events import Answer, ApprovalAsked, Done, Emit, Iteration, Repaired, ToolCallStarted, ToolResult
@@ -19,7 +21,26 @@ from .turn.batch import denied
 CANCELLED = "the turn was cancelled"
 
 
-async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concurrency: int = 1) -> ToolLoopResult:
+Siblings: TypeAlias = Literal["cancel", "finish"]
+"""What becomes of calls that run beside one that ends the turn: they are cancelled, or may finish."""
+
+Limiter: TypeAlias = AbstractAsyncContextManager[Any]
+"""A place for each running call, such as an ``asyncio.Semaphore``; one may be shared by many turns of a loop."""
+
+
+# The limiters in which the code that runs here has a place: waiting for a second one could wait for itself.
+_places: ContextVar[tuple[Limiter, ...]] = ContextVar("toolturn_places", default=())
+
+
+async def drive(
+    turn: Turn,
+    perform: Perform,
+    emit: Emit | None = None,
+    *,
+    concurrency: int = 1,
+    siblings: Siblings = "cancel",
+    limiter: Limiter | None = None,
+) -> ToolLoopResult:
     """Perform the turn's ops until it exits.
 
     Args:
@@ -27,13 +48,15 @@ async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concu
         perform: Carries out one op.
         emit: Is told of everything that happens, in order.
         concurrency: How many calls of parallel tools may run at once, at least 1.
+        siblings: What becomes of the calls beside one whose failure ends the turn; none begins any more.
+        limiter: Is entered for each tool call; a turn inside a tool uses the place that the tool has.
 
     Returns:
         The result of the turn.
 
     Raises:
         ToolLoopError: The turn ended without an answer; the error says why and carries the transcript.
-        ValueError: The turn has not begun, or the concurrency is below 1.
+        ValueError: The turn has not begun, the concurrency is below 1, or ``siblings`` is no such policy.
         asyncio.CancelledError: The task was cancelled; handlers have been cleaned up and ``turn`` holds the state.
         Exception: What a plain model callback raised, unchanged; ``turn`` holds the state and can be resumed.
     """
@@ -41,7 +64,9 @@ async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concu
         raise ValueError("the turn has not begun")
     if concurrency < 1:
         raise ValueError("concurrency must be at least 1")
-    end = await _Drive(turn, perform, emit, concurrency).to_exit()
+    if siblings not in ("cancel", "finish"):
+        raise ValueError("siblings must be 'cancel' or 'finish'")
+    end = await _Drive(turn, perform, emit, concurrency, siblings, limiter).to_exit()
     if emit is not None:
         if isinstance(end, ToolLoopResult):
             emit(Answer(end.content))
@@ -57,13 +82,35 @@ async def drive(turn: Turn, perform: Perform, emit: Emit | None = None, *, concu
 class _Drive:
     """One run of the loop over one turn."""
 
-    __slots__ = ("_concurrency", "_emit", "_interrupted", "_loop", "_perform", "_scope", "_since", "_thread", "_turn")
+    __slots__ = (
+        "_concurrency",
+        "_emit",
+        "_interrupted",
+        "_limiter",
+        "_loop",
+        "_perform",
+        "_scope",
+        "_siblings",
+        "_since",
+        "_thread",
+        "_turn",
+    )
 
-    def __init__(self, turn: Turn, perform: Perform, emit: Emit | None, concurrency: int) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        perform: Perform,
+        emit: Emit | None,
+        concurrency: int,
+        siblings: Siblings,
+        limiter: Limiter | None,
+    ) -> None:
         self._turn = turn
         self._perform = perform
         self._emit = emit
         self._concurrency = concurrency
+        self._siblings = siblings
+        self._limiter = limiter
         self._interrupted: list[tuple[Op, ToolCallRecord]] = []
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -127,13 +174,16 @@ class _Drive:
         while ops := turn.ops():
             if self._concurrency == 1 or len(ops) == 1:
                 for op in ops:
-                    if emit is not None:
-                        self._announce(op, emit)
-                    try:
-                        outcome = await perform(op, emit)
-                    except OpInterrupted as exc:
-                        self._interrupt(op, exc)
-                    self._take(op, outcome)
+                    if self._limiter is not None and type(op) is CallTool:
+                        await self._in_its_place(op, self._limiter)
+                    else:
+                        if emit is not None:
+                            self._announce(op, emit)
+                        try:
+                            outcome = await perform(op, emit)
+                        except OpInterrupted as exc:
+                            self._interrupt(op, exc)
+                        self._take(op, outcome)
                     if turn.phase == "ended":
                         break
             else:
@@ -181,20 +231,40 @@ class _Drive:
         if self._turn.seconds >= deadline:
             self._turn.expire()
 
+    async def _in_its_place(self, op: Op, limiter: Limiter) -> None:
+        """Carry out a call when there is a place for it; one that never had its place has not begun."""
+        held = _places.get()
+        async with contextlib.nullcontext() if any(limiter is one for one in held) else limiter:
+            if self._turn.phase == "ended":
+                return  # meanwhile another call ended the turn
+            if self._emit is not None:
+                self._announce(op, self._emit)
+            token = _places.set((*held, limiter))
+            try:
+                outcome = await self._perform(op, self._emit)
+            except OpInterrupted as exc:
+                self._interrupt(op, exc)
+            finally:
+                _places.reset(token)
+            self._take(op, outcome)
+
     async def _together(self, ops: tuple[Op, ...]) -> None:
-        """Run these calls at once, as many as may be; when one ends the turn, the others are cancelled."""
+        """Run these calls at once, as many as may be; when one ends the turn, the policy decides on the others."""
         turn, perform, emit = self._turn, self._perform, self._emit
         waiting = iter(ops)
 
         async def work() -> None:
             for op in waiting:
-                if emit is not None:
-                    self._announce(op, emit)
-                try:
-                    outcome = await perform(op, emit)
-                except OpInterrupted as exc:
-                    self._interrupt(op, exc)
-                self._take(op, outcome)
+                if self._limiter is not None and type(op) is CallTool:
+                    await self._in_its_place(op, self._limiter)
+                else:
+                    if emit is not None:
+                        self._announce(op, emit)
+                    try:
+                        outcome = await perform(op, emit)
+                    except OpInterrupted as exc:
+                        self._interrupt(op, exc)
+                    self._take(op, outcome)
                 if turn.phase == "ended":
                     return
 
@@ -205,7 +275,7 @@ class _Drive:
                 done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-                if turn.phase == "ended":
+                if turn.phase == "ended" and self._siblings == "cancel":
                     break
         finally:
             await end_tasks(tasks)

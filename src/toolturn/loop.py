@@ -11,7 +11,7 @@ from typing import Any
 
 from . import codec
 from .background import background
-from .drive import drive, end_tasks
+from .drive import Limiter, Siblings, drive, end_tasks
 from .errors import ToolLoopError
 from .events import Emit, Event
 from .limits import Limits, OnLimit
@@ -63,6 +63,8 @@ async def run_tool_loop(
     on_limit: OnLimit = "raise",
     tool_errors: ToolErrors = "raise",
     concurrency: int = 1,
+    siblings: Siblings = "cancel",
+    limiter: Limiter | None = None,
     context: TurnContext | Any = None,
     turn: Turn | None = None,
     turn_id: str = "",
@@ -86,6 +88,9 @@ async def run_tool_loop(
         on_limit: ``raise`` that limit's error, or make one last call without tools for an ``answer``.
         tool_errors: When a tool fails, ``raise`` ToolLoopToolError, or ``report`` it to the model.
         concurrency: How many calls of parallel tools may run at once; results keep the emitted order.
+        siblings: When the failure of one call ends the turn, ``cancel`` those that run beside it, or let them
+            ``finish``; none begins any more.
+        limiter: Is entered for each tool call, such as an ``asyncio.Semaphore`` that many turns share.
         context: A TurnContext for the tools, or anything else, which becomes its ``data``.
         turn: An empty Turn that is filled here, so that its state is there whatever happens.
         turn_id: A name for the turn, unique; made up where empty.
@@ -128,7 +133,7 @@ async def run_tool_loop(
         approve,
         nudges,
     )
-    return await drive(turn, perform, emit, concurrency=concurrency)
+    return await drive(turn, perform, emit, concurrency=concurrency, siblings=siblings, limiter=limiter)
 
 
 def _prepare(
@@ -160,6 +165,11 @@ def _prepare(
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
     _check_names(bounds, known)
     history = list(messages)
+    if wrong := next((message for message in history if not isinstance(message, ChatMessage)), None):
+        raise TypeError(f"messages must be ChatMessage objects, not {type(wrong).__name__}: ChatMessage('user', '…')")
+    if not callable(call_model):
+        what = f"not {type(call_model).__name__}: toolturn.models.model_named makes one of a name"
+        raise TypeError(f"call_model must be a ChatModel or a callable, {what}")
     if faults := check(history):
         raise ValueError(f"the messages are no valid transcript: {faults[0]} (toolturn.transcript.repair mends them)")
     perform = Performer(
@@ -253,6 +263,8 @@ async def resume(
     tool_errors: ToolErrors | None = None,
     approvals: Mapping[str, Approval | bool] | None = None,
     concurrency: int = 1,
+    siblings: Siblings = "cancel",
+    limiter: Limiter | None = None,
     context: TurnContext | Any = None,
     settings: ModelSettings | None = None,
     hooks: Sequence[ToolHook] = (),
@@ -300,7 +312,7 @@ async def resume(
         price=price_of(price, turn.limits),
         approve=approve,
     )
-    return await drive(turn, perform, emit, concurrency=concurrency)
+    return await drive(turn, perform, emit, concurrency=concurrency, siblings=siblings, limiter=limiter)
 
 
 # --- streaming -------------------------------------------------------------------------
@@ -361,6 +373,8 @@ async def stream_tool_loop(
     on_limit: OnLimit = "raise",
     tool_errors: ToolErrors = "raise",
     concurrency: int = 1,
+    siblings: Siblings = "cancel",
+    limiter: Limiter | None = None,
     context: TurnContext | Any = None,
     turn: Turn | None = None,
     turn_id: str = "",
@@ -395,21 +409,31 @@ async def stream_tool_loop(
         approve,
         nudges,
     )
-    async with streaming(turn, perform, concurrency=concurrency) as stream:
+    async with streaming(turn, perform, concurrency=concurrency, siblings=siblings, limiter=limiter) as stream:
         yield stream
 
 
 @asynccontextmanager
-async def streaming(turn: Turn, perform: Performer, *, concurrency: int = 1) -> AsyncIterator[TurnStream]:
+async def streaming(
+    turn: Turn,
+    perform: Performer,
+    *,
+    concurrency: int = 1,
+    siblings: Siblings = "cancel",
+    limiter: Limiter | None = None,
+) -> AsyncIterator[TurnStream]:
     """Drive a turn that has begun and watch it.
 
     Args:
         turn: One that has begun, or was reopened.
         perform: Carries out one op.
         concurrency: How many calls of parallel tools may run at once.
+        siblings: What becomes of the calls beside one whose failure ends the turn.
+        limiter: Is entered for each tool call.
     """
     stream = TurnStream(turn)
-    task = asyncio.ensure_future(drive(turn, perform, stream._put, concurrency=concurrency))
+    driven = drive(turn, perform, stream._put, concurrency=concurrency, siblings=siblings, limiter=limiter)
+    task = asyncio.ensure_future(driven)
     stream._task = task
     task.add_done_callback(lambda _: stream._put(None))
     try:

@@ -443,3 +443,17 @@ def test_a_result_and_its_turn_agree() -> None:
     turn = Turn()
     result = run(run_tool_loop([USER], [add()], Callback(asks(call("a")), says("Five.")), turn=turn))
     assert result_of(turn) is result
+
+
+@pytest.mark.parametrize(
+    ("messages", "model", "words"),
+    [
+        ([{"role": "user", "content": "hi"}], ScriptedModel([]), "messages must be ChatMessage objects, not dict"),
+        ("hi", ScriptedModel([]), "messages must be ChatMessage objects, not str"),
+        ([ChatMessage("user", "hi")], "openai:gpt-5", "call_model must be a ChatModel or a callable, not str"),
+    ],
+    ids=["dictionaries", "text", "a model's name"],
+)
+def test_what_is_no_message_or_no_model_is_told_with_what_to_do(messages: Any, model: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        asyncio.run(run_tool_loop(messages, [], model))

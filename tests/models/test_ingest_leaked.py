@@ -212,7 +212,8 @@ def test_all_are_lifted_or_none(text: str) -> None:
         '{"name": "get_temp", "arguments": [1]}',
         '{"name": "get_temp", "arguments": "Faro"}',
         '{"name": "get_temp", "arguments": {"city": "Faro"}, "note": "an example"}',
-        '{"name": "get_temp", "arguments": {"country": "Portugal"}}',
+        'As an example: {"name": "get_temp", "arguments": {"country": "Portugal"}}',
+        'As an example:\n{"name": "get_temp", "arguments": {"country": "Portugal"}}',
         '{"name": "unknown", "arguments": {}}',
         '{"city": "Faro"}',
         "[]",
@@ -370,3 +371,9 @@ def test_whatever_is_lifted_was_declared_and_is_stable(text: str) -> None:
     for call in once.tool_calls or []:
         assert call.name == "get_temp"
         assert type(json.loads(call.arguments)) is dict
+
+
+def test_a_reply_that_is_nothing_but_a_call_is_one_although_its_arguments_are_not_declared() -> None:
+    text = '{"name": "get_temp", "arguments": {"city": "Faro", "required": ["city"]}}'
+    made = ingest(ChatResponse(text, None, None, "stop"), TOOLS, ())
+    assert [call.name for call in made.tool_calls or ()] == ["get_temp"]

@@ -44,7 +44,19 @@ def test_an_address_may_be_written_with_or_without_its_end(base: str, url: str) 
     assert chat_url(base) == url
 
 
-@pytest.mark.parametrize("base", ["", "host", "ftp://host", "http://", "http://host:port/v1", "localhost:8080"])
+@pytest.mark.parametrize(
+    "base",
+    [
+        "",
+        "host",
+        "ftp://host",
+        "http://",
+        "http://host:port/v1",
+        "localhost:8080",
+        "http://h:99999/v1",
+        "http://[::1/v1",
+    ],
+)
 def test_what_is_no_address_is_refused_with_an_example(base: str) -> None:
     with pytest.raises(ValueError, match="is no address of a server; write for example"):
         chat_url(base)
@@ -135,6 +147,9 @@ def test_openais_own_variable_moves_it() -> None:
         ("openai:", "write the model's name behind the colon"),
         ("http://127.0.0.1:8080/v1", "write the model's name behind the address"),
         ("model.gguf", "names no model of a server"),
+        ("olama:qwen3", "there is no server 'olama'; did you mean 'ollama'"),
+        ("http://127.0.0.1:99999/v1#m", "is no address of a server"),
+        ("http://[::1/v1#m", "is no address of a server"),
     ],
 )
 def test_a_name_that_means_no_model_is_told_what_to_write(name: str, words: str) -> None:

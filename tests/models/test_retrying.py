@@ -152,6 +152,13 @@ def test_a_cancel_ends_the_waiting() -> None:
         asyncio.run(run())
 
 
+def test_a_server_that_is_not_there_is_asked_twice_at_most() -> None:
+    model = Failing(*(ModelUnavailableError("nobody there") for _ in range(5)))
+    with pytest.raises(ModelUnavailableError):
+        ask(model, attempts=5)
+    assert model.asked == 2
+
+
 def test_at_least_one_attempt_is_needed() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Retrying(Failing(), attempts=0)

@@ -35,6 +35,8 @@ from .mcp_option import mcp_option, with_mcp
 from .show import Screen
 
 _INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+if hasattr(signal, "SIGHUP"):  # the terminal was closed
+    _INTERRUPTED[signal.SIGHUP] = 129
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,10 @@ def _run(job: _Job) -> None:
     screen = Screen(job.model_name, quiet=job.quiet, silent=job.as_json)
     stopped_by: list[signal.Signals] = []
     try:
-        result = asyncio.run(_drive(job, screen, stopped_by))
+        try:
+            result = asyncio.run(_drive(job, screen, stopped_by))
+        finally:
+            screen.end_line()
     except ToolLoopError as exc:
         _fail(job, str(exc), exc, 1)
     except ModelError as exc:
@@ -271,7 +276,7 @@ def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
         where = None if path is None else str(path)
         click.echo(json.dumps({"ok": False, **_told(job), "saved": where, **document}))
     else:
-        click.echo(f"Error: {why}." if not why.endswith(".") else f"Error: {why}", err=True)
+        click.echo(f"Error: {why}" if why.endswith((".", "?", "!")) else f"Error: {why}.", err=True)
     if path is not None:
         click.echo(f"The turn is saved; 'toolturn resume {_quoted(path)}' continues it.", err=True)
     sys.exit(code)

@@ -39,7 +39,10 @@ def model_named(name: str) -> ChatModel:
     try:
         return local_model(None if name == DEFAULT_MODEL else name)
     except (WeightsError, ImportError) as exc:
-        raise click.ClickException(str(exc)) from None
+        text = str(exc)
+        if name != DEFAULT_MODEL and not name.endswith(".gguf"):
+            text += "; a model of a server is written openai:NAME, ollama:NAME or http://HOST:PORT/v1#NAME"
+        raise click.ClickException(text) from None
 
 
 def tools_named(names: Sequence[str]) -> ToolSet:

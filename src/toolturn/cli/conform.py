@@ -11,6 +11,8 @@ import click
 
 from toolturn.conformance.rows import Fault, Mode
 
+_INTERRUPTED = 130
+
 
 @click.command()
 @click.option(
@@ -106,6 +108,8 @@ def _adapters(
         results = run.conform(names, rows, modes=modes, report=lambda text: click.echo(text, err=True), told=told)
     except LabError as exc:
         raise click.ClickException(str(exc)) from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(_INTERRUPTED) from None
     if as_json:
         click.echo(table.as_json(results))
     elif markdown:
@@ -117,19 +121,22 @@ def _adapters(
 
 
 def _server(url: str, model: str, key: str | None, as_json: bool) -> None:
-    from toolturn.conformance.real_server import check_server
+    from toolturn.conformance.real_server import Check, check_server
+
+    def told(check: Check) -> None:
+        if not as_json:
+            sign = click.style("✓", fg="green") if check.ok else click.style("✗", fg="red")
+            click.echo(f"{sign} {check.name}: {check.says}")
 
     try:
-        checks = check_server(url, model, key)
+        checks = check_server(url, model, key, told)
     except ValueError as exc:
         raise click.ClickException(str(exc)) from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(_INTERRUPTED) from None
     if as_json:
         listed = [{"check": check.name, "ok": check.ok, "says": check.says} for check in checks]
         click.echo(json.dumps(listed, indent=1, ensure_ascii=False))
-    else:
-        for check in checks:
-            sign = click.style("✓", fg="green") if check.ok else click.style("✗", fg="red")
-            click.echo(f"{sign} {check.name}: {check.says}")
     if not all(check.ok for check in checks):
         raise click.exceptions.Exit(1)
 
@@ -144,19 +151,23 @@ def probe(model: str, as_json: bool) -> None:
 
     Exit codes: 0 it was asked, 1 it can not be reached, 2 wrong usage.
     """
+    from toolturn.conformance.probe import Finding
     from toolturn.conformance.probe import probe as probed
     from toolturn.errors import ModelError
 
     from .choose import model_named
 
     chosen = model_named(model)
+
+    def told(finding: Finding) -> None:
+        if not as_json:
+            click.echo(f"{finding.name:<14}  {finding.says}")
+
     try:
-        findings = asyncio.run(probed(chosen))
+        findings = asyncio.run(probed(chosen, told))
     except ModelError as exc:
         raise click.ClickException(str(exc)) from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(_INTERRUPTED) from None
     if as_json:
         click.echo(json.dumps({finding.name: finding.says for finding in findings}, indent=1, ensure_ascii=False))
-    else:
-        width = max(len(finding.name) for finding in findings)
-        for finding in findings:
-            click.echo(f"{finding.name.ljust(width)}  {finding.says}")

@@ -14,8 +14,11 @@ import click
 
 # extra: a module that only it brings, what it is for
 _EXTRAS = {
+    "cli": ("prompt_toolkit", "the command line"),
+    "conformance": ("h11", "the fault lab"),
     "http": ("httptools", "models behind HTTP"),
     "local": ("xllamacpp", "the embedded model"),
+    "mcp": ("mcp", "tools of MCP servers"),
     "schema": ("jsonschema_rs", "tools from a JSON Schema"),
     "toolboxes": ("simpleeval", "the built-in tools"),
 }
@@ -133,5 +136,7 @@ def _show(found: dict[str, Any]) -> None:
         click.echo("Servers on this machine")
     for name, answer in found["servers"].items():
         models = answer["models"]
-        shown = answer["problem"] if models is None else f"{len(models)} models: {', '.join(models[:8])}"
+        shown = answer["problem"]
+        if models is not None:
+            shown = f"{len(models)} model{'' if len(models) == 1 else 's'}: {', '.join(models[:8])}"
         click.echo(f"  {name:<11} {answer['address']}: {shown}")

@@ -200,24 +200,32 @@ _QUESTIONS: Final = (
 )
 
 
-async def probe(model: ChatModel) -> list[Finding]:
+async def probe(model: ChatModel, told: Callable[[Finding], None] | None = None) -> list[Finding]:
     """Return in ten lines what a model can do.
 
     Args:
         model: The model; it is asked about a dozen short questions, one after the other.
+        told: Is told each finding as soon as it is made.
 
     Raises:
         ModelError: It can not be asked at all; a question that only it fails at is told in its line.
     """
     asking = _Probe(model)
-    found = [Finding("answers", await asking.answers())]
+    found: list[Finding] = []
+
+    def tell(finding: Finding) -> None:
+        found.append(finding)
+        if told is not None:
+            told(finding)
+
+    tell(Finding("answers", await asking.answers()))
     for name, question, needs_tools in _QUESTIONS:
         if needs_tools and not model.capabilities.tools:
-            found.append(Finding(name, "it calls no tools by itself; a dialect has to"))
+            tell(Finding(name, "it calls no tools by itself; a dialect has to"))
         elif name.startswith("streamed") and not model.capabilities.streaming:
-            found.append(Finding(name, "no, replies come whole"))
+            tell(Finding(name, "no, replies come whole"))
         else:
-            found.append(await _asked(name, question, asking))
+            tell(await _asked(name, question, asking))
     return found
 
 

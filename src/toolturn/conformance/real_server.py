@@ -412,7 +412,9 @@ _CHECKS: Final = (
 )
 
 
-def check_server(url: str, model: str, key: str | None = None) -> list[Check]:
+def check_server(
+    url: str, model: str, key: str | None = None, told: Callable[[Check], None] | None = None
+) -> list[Check]:
     """Return what a server does wrong when it is asked the right things.
 
     About twenty short requests are sent, one after the other. Where a check looks at a call, a weak model may be the
@@ -422,6 +424,7 @@ def check_server(url: str, model: str, key: str | None = None) -> list[Check]:
         url: The server, with or without ``/v1``.
         model: The model to ask for.
         key: The key; None where the server needs none.
+        told: Is told each check as soon as it is made.
 
     Raises:
         ValueError: The address is none, or the key would travel in clear text.
@@ -434,4 +437,6 @@ def check_server(url: str, model: str, key: str | None = None) -> list[Check]:
         except _Unasked as exc:
             wrong = [f"{str(exc)[0].upper()}{str(exc)[1:]}."]
         checks.append(Check(name, not wrong, " ".join(wrong) or "fine"))
+        if told is not None:
+            told(checks[-1])
     return checks

@@ -60,7 +60,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, server: str
         "request_id": next((headers[name] for name in _REQUEST_IDS if name in headers), None),
         "retry_after": retry_after(headers),
     }
-    if words is None and (status in (404, 405) or 300 <= status < 400):
+    if words is None and (status in (404, 405, 501) or 300 <= status < 400):
         where = f" to {headers['location']:.200}" if 300 <= status < 400 and "location" in headers else ""
         text = f"{server} replied HTTP {status}{where}: this is not the address of a model server"
         return ModelProtocolError(_hidden(text, key), **more)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
-from urllib.parse import urldefrag, urlsplit
+from urllib.parse import urlsplit
 
 from ..errors import ModelAuthenticationError, ModelUnavailableError
 from ..model import ChatModel
-from .servers import SERVERS, UNKNOWN, Server, is_loopback, server_at, server_named
+from .servers import SERVERS, UNKNOWN, Server, chat_url, is_loopback, server_at, server_named
 
 OWN_KEY = "TOOLTURN_API_KEY"
 """The variable of a key for a server that no entry of the table knows; no other key is ever sent there."""
@@ -17,7 +18,7 @@ OWN_KEY = "TOOLTURN_API_KEY"
 _BASE_VARIABLES = {"openai": "OPENAI_BASE_URL", "azure": "AZURE_OPENAI_ENDPOINT", "ollama": "OLLAMA_HOST"}
 
 
-def model_named(name: str, *, environ: Mapping[str, str] | None = None, attempts: int = 3, **options: Any) -> ChatModel:
+def model_named(name: str, *, environ: Mapping[str, str] | None = None, attempts: int = 5, **options: Any) -> ChatModel:
     """Return the model of a name.
 
     Args:
@@ -40,9 +41,10 @@ def model_named(name: str, *, environ: Mapping[str, str] | None = None, attempts
     from .wrappers.retrying import Retrying
 
     key = options.pop("api_key", None) or key_of(server, environ)
-    if key is None and server.keys and not is_loopback(urlsplit(base_url)):
-        raise ModelAuthenticationError(f"{server.name} needs a key: set {server.keys[0]}")
     try:
+        chat_url(base_url)
+        if key is None and server.keys and not is_loopback(urlsplit(base_url)):
+            raise ModelAuthenticationError(f"{server.name} needs a key: set {server.keys[0]}")
         made = OpenAIChat(model, base_url=base_url, api_key=key, server=server, **options)
     except ValueError as exc:
         raise ModelUnavailableError(str(exc)) from None
@@ -60,7 +62,7 @@ def where(name: str, environ: Mapping[str, str]) -> tuple[Server, str, str] | No
         ModelUnavailableError: There is no such server, or the model is missing.
     """
     if name.startswith(("http://", "https://")):
-        base_url, model = urldefrag(name)
+        base_url, _, model = name.partition("#")
         if not model:
             raise ModelUnavailableError(f"write the model's name behind the address: {base_url}#model")
         return server_at(base_url), base_url, model
@@ -68,8 +70,10 @@ def where(name: str, environ: Mapping[str, str]) -> tuple[Server, str, str] | No
     server = server_named(prefix) if colon else None
     if server is None:
         if colon and prefix.isalnum() and len(prefix) > 1 and not os.path.exists(name):
-            known = ", ".join(sorted(entry.name for entry in SERVERS))
-            raise ModelUnavailableError(f"there is no server {prefix!r}; there are: {known}")
+            names = sorted(entry.name for entry in SERVERS)
+            near = get_close_matches(prefix.lower(), names, 1)
+            meant = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+            raise ModelUnavailableError(f"there is no server {prefix!r}; {meant}")
         return None
     if not model.strip():
         raise ModelUnavailableError(f"write the model's name behind the colon: {prefix}:model")

@@ -181,13 +181,16 @@ def server_at(url: str) -> Server:
     Args:
         url: A base URL.
     """
-    parts = urlsplit(url)
-    host = (parts.hostname or "").lower()
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        return UNKNOWN
     for server in SERVERS:
         for known in server.hosts:
             if host == known or (known.startswith(".") and host.endswith(known)):
                 return server
-        if server.local and is_loopback(parts) and parts.port == urlsplit(server.base_url).port:
+        if server.local and is_loopback(parts) and port == urlsplit(server.base_url).port:
             return server
     return UNKNOWN
 
@@ -229,13 +232,13 @@ def chat_url(base_url: str, path: str = "/chat/completions") -> str:
     Raises:
         ValueError: It is no address of HTTP.
     """
-    parts = urlsplit(base_url.strip())
     try:
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or True)
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ValueError(f"{base_url!r:.200} is no address of a server; write for example http://127.0.0.1:8080/v1")
+        parts = urlsplit(base_url.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+            raise ValueError
+    except ValueError:  # of a port that is none, too
+        text = f"{base_url!r:.200} is no address of a server; write for example http://127.0.0.1:8080/v1"
+        raise ValueError(text) from None
     below = parts.path.rstrip("/").removesuffix("/chat/completions")
     if not below and not parts.path.rstrip("/"):
         below = "/v1"

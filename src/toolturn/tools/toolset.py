@@ -42,7 +42,13 @@ class ToolSet:
             if not isinstance(tool, Tool):
                 raise TypeError(
                     f"tool sets may contain only finite Tool instances, not {type(tool).__name__}"
-                    + (" (use its as_tool())" if hasattr(tool, "as_tool") else "")
+                    + (
+                        " (use its as_tool())"
+                        if hasattr(tool, "as_tool")
+                        else " (make one with @tool)"
+                        if callable(tool)
+                        else ""
+                    )
                 )
             if not isinstance(name, str) or not name:
                 raise ValueError("tool name must not be empty")

@@ -287,7 +287,8 @@ def _json_alone(text: str, tools: KnownTools) -> tuple[list[ToolCall], str] | No
         if value is None or not _take_json(value, found, marked=False):
             return None
         place = _BLANKS.match(body, end).end()  # type: ignore[union-attr]
-    if not found.calls or not _fit_their_schemas(found):
+    # a reply that is nothing but a call of a declared tool is one, whatever its arguments; the tool checks those
+    if not found.calls or (before.strip() and not _fit_their_schemas(found)):
         return None
     return found.calls, before.strip()
 

@@ -217,7 +217,8 @@ class _Reply:
             if found is not None:
                 lifted = True
                 calls, self._text = found
-                self._note("leak", f"{len(calls)} calls were lifted out of the content")
+                many = f"{len(calls)} calls were" if len(calls) > 1 else "a call was"
+                self._note("leak", f"{many} lifted out of the content")
             elif begins_with_markup(self._text):  # no answer, and no call that may run
                 self._note("leak", "the content begins as a call that can not be read or is not declared")
                 self._reason, self.usable = _MALFORMED, False

@@ -23,7 +23,7 @@ class Retrying(ChatModel):
 
     Args:
         model: The model.
-        attempts: How often it is asked at most, at least 1.
+        attempts: How often it is asked at most, at least 1; a server that is not there is asked twice at most.
         pause: Seconds before the second attempt, about.
         longest: Seconds of a single pause at most; a server that wants a longer one ends the attempts at once.
         sleep: Waits; for tests.
@@ -33,7 +33,7 @@ class Retrying(ChatModel):
         self,
         model: ChatModel,
         *,
-        attempts: int = 3,
+        attempts: int = 5,
         pause: float = 0.5,
         longest: float = 60.0,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
@@ -96,7 +96,7 @@ class Retrying(ChatModel):
         """Seconds until the next attempt; None where there is none."""
         # not there at all: a wrong name or address stays wrong, a refused connection may pass by
         lost = type(error) is ModelUnavailableError and error.status is None
-        if attempt >= self._attempts or not (lost or isinstance(error, _AGAIN)):
+        if attempt >= (min(2, self._attempts) if lost else self._attempts) or not (lost or isinstance(error, _AGAIN)):
             return None
         wanted = error.retry_after
         if wanted is not None:

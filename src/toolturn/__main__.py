@@ -1,0 +1,5 @@
+"""``python -m toolturn``, the command line."""
+
+from toolturn.cli import main
+
+main()
