@@ -239,6 +239,8 @@ limits = st.builds(
     st.sampled_from([16] * 6 + [8, 8, 4, 3, 2, 1, 0]),
     st.sampled_from([None, 1000.0]),
     st.sampled_from([None, 256, 65536]),
+    per_tool=st.sampled_from([{}] * 4 + [{"echo": 1}, {"look": 2, "ask": 1}]),
+    repeats=st.sampled_from([None, None, None, 2, 3]),
 )
 
 

@@ -339,6 +339,29 @@ def test_a_cancelled_turn_waits_for_the_cleanup_of_its_handler() -> None:
     assert turn.records[0].status == "cancelled"
 
 
+@pytest.mark.parametrize("how", ["refuses", "raises"])
+def test_a_callback_that_does_not_end_when_it_is_cancelled_is_left_behind(how: str) -> None:
+    asked = asyncio.Event()
+
+    async def model(messages: Any, tools: Any) -> ChatResponse:
+        asked.set()
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if how == "raises":
+                    raise LookupError("while cleaning up") from None
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(run_tool_loop([USER], [], model, grace=0.01))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(cancelled())
+
+
 # --- what is refused when a tool or a set is made ------------------------------------
 
 

@@ -118,6 +118,8 @@ def test_no_bound_is_passed(script: Script) -> None:
     assert turn.iterations <= script.limits.iterations
     assert len(turn.records) <= script.limits.tool_calls
     assert len(world.ran) <= script.limits.tool_calls
+    ran = [name for _, name in world.ran]
+    assert all(ran.count(name) <= most for name, most in script.limits.per_tool.items())
     bound = script.limits.result_bytes
     if bound is not None:
         assert all(len(str(record.message.content).encode()) <= bound for record in turn.records)

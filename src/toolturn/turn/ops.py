@@ -8,7 +8,6 @@ is given once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from ..codec import dumps, plain
@@ -105,6 +104,8 @@ def digest_of(call: ToolCall) -> str:
     Args:
         call: The call as the model made it.
     """
+    from hashlib import sha256  # costly to import, and needed where something is approved only
+
     return sha256(dumps([plain(call.name), plain(call.arguments)]).encode()).hexdigest()
 
 

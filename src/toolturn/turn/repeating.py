@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 from ..arguments import parse_arguments
@@ -34,6 +33,8 @@ def repetitions(
         traits: The traits of the tools by name.
         before: The counts after the batch before.
     """
+    from hashlib import sha256  # most turns need none
+
     made = []
     for record in batch:
         name: Any = record.call.name
