@@ -77,6 +77,16 @@ def test_a_call_that_is_denied_is_closed_with_the_reason_and_the_others_run() ->
     assert content == {"error": "denied", "detail": "too dear"}
 
 
+def test_a_denial_is_the_outcome_of_the_call_as_it_was_made() -> None:
+    turn = decided(waiting(), YES, NO)
+    assert turn.exit is None
+    denied = turn.records[2]
+    assert (denied.call, denied.op, denied.status) == (call("c", "pay"), "t1.2", "denied")
+    assert denied.return_direct is False
+    assert (denied.message.role, denied.message.tool_calls, denied.message.tool_call_id) == ("tool", None, "c")
+    assert denied.message == turn.messages[4]
+
+
 def test_a_denial_without_a_reason_says_that_it_was_not_approved() -> None:
     turn = decided(waiting("pay"), Approval(False))
     assert "was not approved" in str(turn.messages[2].content)
@@ -153,7 +163,7 @@ def test_something_that_is_no_decision_is_refused() -> None:
     with pytest.raises(TypeError, match="an Approval or a bool, not str"):
         reopened(stopped(), approvals={"b": odd})
     turn = waiting()
-    with pytest.raises(TypeError, match="no outcome of an approval"):
+    with pytest.raises(TypeError, match="ChatResponse is no outcome of an approval"):
         turn.apply(the_op(turn), says("yes"))
 
 
@@ -167,6 +177,13 @@ def test_an_approval_is_good_for_exactly_the_call_it_was_given_for() -> None:
     turn = waiting("pay")
     with pytest.raises(ValueError, match="given for another call"):
         turn.apply(the_op(turn), Approval(True, digest=wrong))
+
+
+def test_an_approval_is_not_good_for_another_tool_with_the_same_arguments() -> None:
+    other = digest_of(call("a", "look"))
+    assert other != digest_of(call("a", "pay"))
+    with pytest.raises(ValueError, match="given for another call than pay, or for other arguments"):
+        reopened(stopped("pay"), approvals={"a": Approval(True, digest=other)})
 
 
 def changed(turn: Turn, change: Any) -> str:
@@ -228,6 +245,22 @@ def test_a_tool_that_wants_approval_only_now_is_asked_for() -> None:
     turn = reply(begun({}), asks(call("a", "pay"), call("b", "look")))
     turn.cancel()
     assert ids(reopened(turn)) == ["a1.0"]
+
+
+def test_a_tool_that_wants_approval_only_now_can_be_approved_as_the_turn_goes_on() -> None:
+    turn = reply(begun({}), asks(call("a", "pay"), call("b", "look")))
+    turn.cancel()
+    assert ids(reopened(turn, approvals={"a": True})) == ["t1.0"]
+
+
+def test_calls_that_come_after_a_resume_are_asked_about_as_the_tools_of_the_resume_want_it() -> None:
+    turn = begun({})
+    turn.cancel()
+    assert ids(reply(reopened(turn), asks(call("a", "pay")))) == ["a1.0"]
+    turn = begun(TRAITS)
+    turn.cancel()
+    turn.reopen((), {})
+    assert ids(reply(turn, asks(call("a", "pay")))) == ["t1.0"]
 
 
 def test_a_call_that_waits_can_not_be_run() -> None:

@@ -461,6 +461,24 @@ def test_cancelling_ends_the_turn_and_says_why() -> None:
     assert turn.ops() == ()
 
 
+def test_a_cancel_of_a_driven_turn_is_its_drivers_to_carry_out() -> None:
+    turn = begun()
+    told: list[str] = []
+    turn.driven(told.append)
+    turn.cancel("enough")
+    assert (told, turn.phase) == (["enough"], "model")
+    turn.close("enough")
+    assert str(error_of(turn)) == "enough"
+
+
+def test_a_turn_that_is_not_driven_any_more_is_cancelled_at_once() -> None:
+    turn = begun()
+    turn.driven(lambda reason: None)
+    turn.driven(None)
+    turn.cancel("enough")
+    assert str(error_of(turn)) == "enough"
+
+
 def test_cancelling_without_a_reason_says_just_that() -> None:
     turn = begun()
     turn.cancel()

@@ -107,6 +107,12 @@ def test_arguments_are_the_same_whatever_their_order_and_spacing() -> None:
     assert hinted(calling(turn, ("add", '{"right":{"b":1,"a":[2]},"left":2}'))) == [False, False, True]
 
 
+def test_arguments_are_the_same_whatever_the_order_within_a_list_of_objects() -> None:
+    turn = begun(limits=Limits(20, repeats=2))
+    calling(turn, ("add", '{"items":[{"a":1,"b":2}]}'))
+    assert hinted(calling(turn, ("add", '{"items":[{"b":2,"a":1}]}'))) == [False, True]
+
+
 def test_lists_in_another_order_are_other_arguments() -> None:
     turn = begun(limits=Limits(20, repeats=2))
     assert hinted(calling(calling(turn, ("add", '{"a":[1,2]}')), ("add", '{"a":[2,1]}'))) == [False, False]
@@ -117,6 +123,18 @@ def test_arguments_that_can_not_be_read_are_compared_as_they_are(arguments: Any)
     turn = begun(limits=THREE)
     for _ in range(4):
         calling(turn, ("add", arguments))
+    assert type(error_of(turn)) is ToolLoopRepeatError
+
+
+def test_other_arguments_that_can_not_be_read_are_another_call() -> None:
+    turn = begun(limits=Limits(20, repeats=2))
+    assert hinted(calling(calling(turn, ("add", "not json")), ("add", "no json"))) == [False, False]
+
+
+def test_a_call_whose_name_is_no_text_can_repeat_itself_too() -> None:
+    turn = begun(limits=THREE)
+    for _ in range(4):
+        calling(turn, ({"tool": "add"},))
     assert type(error_of(turn)) is ToolLoopRepeatError
 
 
@@ -140,6 +158,14 @@ def test_a_tool_that_is_meant_to_be_called_again_is_exempt() -> None:
         calling(turn, ("add",))
     assert turn.phase == "model"
     assert not any(hinted(turn))
+
+
+def test_a_repetition_beside_a_tool_that_is_exempt_is_one() -> None:
+    turn = begun({"poll": ToolTraits(repeats=True)}, limits=THREE)
+    for _ in range(4):
+        calling(turn, ("poll",), ("add",))
+    assert hinted(turn)[4:6] == [False, True]
+    assert str(error_of(turn)).startswith("the model called add 4 times")
 
 
 def test_a_direct_answer_is_one_although_it_repeats() -> None:

@@ -248,11 +248,65 @@ def test_a_turn_at_a_limit_goes_on_only_with_a_raised_one_and_its_calls_run_then
     assert the_op(turn).id == "t1.0"
 
 
+@pytest.mark.parametrize(
+    ("limits", "enough", "why"),
+    [
+        (Limits(tokens=30), Limits(tokens=31), r"used 30 of 30 tokens; raise limits\.tokens to resume"),
+        (Limits(cost=3.0), Limits(cost=3.1), r"cost 3 of 3; raise limits\.cost to resume"),
+    ],
+    ids=["tokens", "cost"],
+)
+def test_a_turn_that_was_cancelled_can_not_go_on_at_or_over_its_limit(limits: Limits, enough: Limits, why: str) -> None:
+    turn = with_calls()
+    turn.cancel()
+    with pytest.raises(ValueError, match=why):
+        turn.reopen((), {}, limits=limits)
+    turn.reopen((), {}, limits=enough)
+    assert the_op(turn).id == "t1.0"
+
+
+@pytest.mark.parametrize(
+    ("limits", "enough", "why"),
+    [
+        (Limits(tokens=89), Limits(tokens=90), "used 30 of 89 tokens"),
+        (Limits(cost=8.9), Limits(cost=9.0), r"cost 3 of 8\.9;"),
+    ],
+    ids=["tokens", "cost"],
+)
+def test_a_limit_of_which_some_was_kept_for_a_last_answer_is_to_be_raised_too(
+    limits: Limits, enough: Limits, why: str
+) -> None:
+    turn = done(with_calls(limits=limits, on_limit="answer"))
+    reply(turn, says(""))
+    with pytest.raises(ValueError, match=why):
+        turn.reopen((), {})
+    turn.reopen((), {}, limits=enough)
+    assert the_op(turn).id == "m2"
+
+
+@pytest.mark.parametrize("limits", [Limits(tokens=31), Limits(cost=3.1)], ids=["tokens", "cost"])
+def test_a_turn_that_was_cancelled_below_its_limit_goes_on_under_the_same_one(limits: Limits) -> None:
+    turn = with_calls(limits=limits)
+    turn.cancel()
+    turn.reopen((), {})
+    assert the_op(turn).id == "t1.0"
+
+
 def test_a_budget_of_a_tool_is_to_be_raised_too() -> None:
     turn = with_calls(names=("pay",), limits=OWN)
     with pytest.raises(ValueError, match=r"calls of pay; raise limits\.per_tool"):
         turn.reopen((), {}, limits=Limits(per_tool={"add": 9, "pay": 0}))
     turn.reopen((), {}, limits=Limits())
+    assert the_op(turn).id == "m1~1"
+
+
+def test_a_budget_of_a_tool_that_was_taken_away_meanwhile_does_not_hold_a_turn_back() -> None:
+    turn = with_calls(names=("pay",), limits=Limits(1, per_tool={"pay": 0}), on_limit="answer")
+    turn.cancel()
+    turn.reopen((), {}, limits=Limits(1))
+    assert the_op(turn).id == "f1"
+    turn.cancel()
+    turn.reopen((), {}, limits=Limits(3, tool_calls=1))
     assert the_op(turn).id == "m1~1"
 
 
