@@ -20,6 +20,18 @@ class ServerEvent(NamedTuple):
     data: str
 
 
+def _usual(piece: bytes) -> list[ServerEvent] | None:
+    """The events of a piece that holds nothing but whole ones of one data line each, as most pieces do."""
+    if not (piece.startswith(b"data: ") and piece.endswith(b"\n\n")) or b"\r" in piece:
+        return None
+    events = []
+    for data in piece[6:-2].split(b"\n\ndata: "):
+        if not data or b"\n" in data:
+            return None
+        events.append(ServerEvent("message", data.decode("utf-8", "replace")))
+    return events
+
+
 class EventDecoder:
     """Takes the bytes of an event stream, cut anywhere, and gives the events that are complete.
 
@@ -43,6 +55,9 @@ class EventDecoder:
         """
         if not piece:
             return []
+        if not (self._rest or self._data or self._event) and (events := _usual(piece)) is not None:
+            self._begun = True
+            return events
         lines = _END_OF_LINE.split(piece)
         if self._rest and self._rest[-1] == b"\r":
             # a line end may be cut between its two characters: then the line feed belongs to what came before
