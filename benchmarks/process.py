@@ -88,8 +88,9 @@ class Adapter:
         return load not in self.constants.get("SKIP_LOADS", ()) and (load != "events" or "EVENTS" in self.constants)
 
     def does_any(self, loads: list[str]) -> bool:
-        """Whether there is more to measure than its import, where more is wanted."""
-        return any(self.does(load) for load in loads if load != "import" or loads == ["import"])
+        """Whether there is more to measure than its import, where more is wanted; of what is here the import counts."""
+        only = loads == ["import"] or self.is_here
+        return any(self.does(load) for load in loads if load != "import" or only)
 
     def environment(self, seed: int) -> dict[str, str]:
         kept = (*KEPT, "PYTHONPATH") if self.is_here else KEPT
