@@ -28,7 +28,6 @@ from .transcript import check
 from .turn import ToolErrors, Turn
 
 Tools = Iterable[AnyTool] | ToolSet
-_background = background
 
 
 async def handle_tool_call(call: ToolCall, tools: Tools) -> ToolCallResult:
@@ -463,4 +462,4 @@ def run_tool_loop_sync(
         call_model: The model.
         options: Its keyword arguments.
     """
-    return _background.run(run_tool_loop(messages, tools, call_model, **options))
+    return background.run(run_tool_loop(messages, tools, call_model, **options))

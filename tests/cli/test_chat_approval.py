@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from toolturn import Limits, ToolCall, ToolSet
+from toolturn import Limits, ToolCall, ToolSet, tool
 from toolturn.cli.chatting import Chat
 from toolturn.cli.piped import PipedLines
-from toolturn.testing import ScriptedModel
+from toolturn.testing import ScriptedModel, calls
 
 from .terminal import BOUND, CTRL_C, CTRL_D, ENTER, PROMPT, UP, Terminal
 
@@ -51,6 +51,40 @@ def test_a_reason_is_passed_on() -> None:
     assert decide(b"yes, but pay Bob\n") == f"{DENIED}: yes, but pay Bob"
 
 
+@pytest.mark.parametrize(
+    ("answer", "ran", "status"), [(b"y\n", ["Ada"], "ok"), (b"no, too much\n", [], "denied")], ids=["yes", "no"]
+)
+def test_a_tool_that_wants_approval_runs_in_a_conversation_only_after_a_yes(
+    answer: bytes, ran: list[str], status: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paid: list[str] = []
+
+    @tool(approval=True)
+    async def pay(to: str) -> str:
+        """Pay somebody."""
+        paid.append(to)
+        return "paid"
+
+    async def main() -> Chat:
+        model = ScriptedModel([calls(("pay", '{"to": "Ada"}')), "Done."])
+        chat = Chat(model, "model", ToolSet([pay]), limits=Limits())
+        read, write = os.pipe()
+        os.write(write, answer)
+        os.close(write)
+        try:
+            chat.lines = PipedLines(read)
+            async with asyncio.timeout(BOUND):
+                await chat.ask("Pay Ada.")
+        finally:
+            os.close(read)
+        return chat
+
+    chat = asyncio.run(main())
+    assert paid == ran
+    assert [record.status for record in chat.records] == [status]
+    assert "Done." in capsys.readouterr().out
+
+
 def test_where_nobody_can_be_asked_nothing_is_allowed() -> None:
     chat = Chat(ScriptedModel([]), "model", ToolSet(), limits=Limits())
     assert asyncio.run(chat.decide(CALL)) == DENIED
@@ -76,10 +110,10 @@ def test_and_to_programs_as_a_document(capsys: pytest.CaptureFixture[str]) -> No
 _PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from toolturn import Limits, ToolCall, ToolSet
+from toolturn import Limits, ToolCall, ToolSet, tool
 from toolturn.cli.chatting import Chat
 from toolturn.cli.typed import TypedLines
-from toolturn.testing import ScriptedModel
+from toolturn.testing import ScriptedModel, calls
 
 async def main():
     chat = Chat(ScriptedModel([]), "model", ToolSet(), limits=Limits())

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import click
 
 from toolturn import (
+    Approval,
     ChatMessage,
     ChatModel,
     Limits,
@@ -19,6 +20,7 @@ from toolturn import (
     ModelError,
     ToolCall,
     ToolCallRecord,
+    ToolContext,
     ToolLoopError,
     ToolLoopModelError,
     ToolLoopResult,
@@ -185,6 +187,10 @@ class Chat:
             self._stopped = True
             raise
 
+    async def _approve(self, call: ToolCall, arguments: Any, context: ToolContext) -> Approval:
+        why_not = await self.decide(call)
+        return Approval(True) if why_not is None else Approval(False, why_not)
+
     async def ask(self, text: str) -> None:
         """Take a question through its turn and show what comes of it.
 
@@ -256,6 +262,7 @@ class Chat:
                 turn=turn,
                 nudges=1,
                 emit=self._screen,
+                approve=self._approve,
             )
         finally:
             # valid however it ended: calls that did not run, or were stopped, are closed

@@ -116,17 +116,17 @@ class McpServers:
             client.kill()
 
     def __enter__(self) -> McpServers:
-        from ..loop import _background
+        from ..background import background
 
-        _background.run(self.__aenter__())
+        background.run(self.__aenter__())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from ..loop import _background
+        from ..background import background
 
-        _background.run(self._close())
+        background.run(self._close())
 
 
 def fold_of(tool: McpTool) -> str:
