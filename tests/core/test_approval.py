@@ -211,15 +211,24 @@ def nobody_waits(data: Any) -> None:
         (decided(waiting("pay"), YES), denied_as_open),
         (decided(waiting("pay"), YES), lambda data: data.update(waiting=[0])),
         (decided(waiting("pay"), YES), lambda data: data.update(approvals=[None, None])),
+        (waiting("pay"), lambda data: data.update(phase="tools")),
         (waiting("pay"), nobody_waits),
         (waiting("pay"), lambda data: data.update(waiting=[1])),
         (waiting("pay"), lambda data: data.update(waiting=[0, 0])),
     ],
-    ids=["arguments", "denied", "waiting", "too many", "nobody waits", "another", "twice"],
+    ids=["arguments", "denied", "waiting", "too many", "runs unasked", "nobody waits", "another", "twice"],
 )
 def test_a_state_in_which_another_call_would_run_than_was_approved_is_refused(turn: Turn, change: Any) -> None:
     with pytest.raises(ValueError, match="do not agree"):
         Turn.from_json(changed(turn, change), (), TRAITS)
+
+
+def test_a_denial_is_kept_in_the_json_of_the_turn_while_the_others_run() -> None:
+    turn = decided(waiting(), NO, YES)
+    copied = Turn.from_json(turn.to_json(), (), TRAITS)
+    assert copied == turn
+    assert statuses(copied) == ["not_executed", "denied", "not_executed"]
+    assert ids(copied) == ["t1.0"]
 
 
 def test_what_was_approved_stays_approved_when_the_turn_is_cancelled_and_goes_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +55,20 @@ def test_no_call_starts_at_the_limit(limits: Limits, error: type[Exception], on_
     assert type(error_of(turn)) is error
     assert [record.status for record in turn.records] == ["not_executed"]
     assert error_of(turn).rejected_response is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        (Limits(tokens=30), "the turn has used up its 30 tokens"),
+        (Limits(cost=3.0), "the turn has used up what it may cost, 3.0"),
+    ],
+    ids=["tokens", "cost"],
+)
+def test_the_error_says_which_limit_was_used_up(limits: Limits, text: str) -> None:
+    turn = with_calls(limits=limits)
+    assert turn.ops() == ()
+    assert str(error_of(turn)) == text
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=31), Limits(cost=3.1)], ids=["tokens", "cost"])
@@ -153,6 +168,12 @@ def test_a_tools_own_budget_is_counted_over_the_whole_turn() -> None:
     assert the_op(reply(turn, asks(call("z", "echo")))).id == "t2.0"
 
 
+def test_a_later_batch_of_several_calls_is_counted_with_the_earlier_ones() -> None:
+    turn = done(done(with_calls(names=("add", "add"), limits=OWN)))
+    error = error_of(reply(turn, asks(call("y", "echo"), call("z"))))
+    assert str(error) == "model batch would exceed the limit of 2 calls of add"
+
+
 def test_a_single_call_over_its_tools_budget_is_refused_too() -> None:
     assert (
         str(error_of(with_calls(names=("pay",), limits=OWN))) == "model batch would exceed the limit of 0 calls of pay"
@@ -196,6 +217,18 @@ def test_where_only_calls_are_bounded_the_rest_is_none() -> None:
     assert left(with_calls(limits=Limits(5, 7))) == Remaining(4, 6)
 
 
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(5, 7, tokens=100), Remaining(4, 6, tokens=70)),
+        (Limits(5, 7, per_tool={"add": 3}), Remaining(4, 6, this_tool=2)),
+    ],
+    ids=["tokens", "per tool"],
+)
+def test_a_call_is_told_of_the_one_bound_that_there_is(limits: Limits, expected: Remaining) -> None:
+    assert left(with_calls(limits=limits)) == expected
+
+
 def test_what_turns_inside_a_call_used_is_charged() -> None:
     turn = done(with_calls(names=("add", "add"), limits=Limits(tokens=60)), usage=SOME)
     assert turn.usage == SOME + SOME
@@ -206,7 +239,10 @@ def test_what_turns_inside_a_call_used_is_charged() -> None:
 def test_a_turn_whose_surrounding_turn_has_used_up_what_they_share_ends() -> None:
     turn = begun()
     turn.apply(the_op(turn), OuterLimit("cost"))
-    assert type(error_of(turn)) is ToolLoopCostLimitError
+    error = error_of(turn)
+    assert type(error) is ToolLoopCostLimitError
+    assert str(error) == "the turn that this one runs in has reached its limit: cost"
+    assert json.loads(error.state or "")["ending"]["limit"] == "cost"
     assert (turn.iterations, turn.usage) == (0, Usage())
 
 
