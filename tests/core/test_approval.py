@@ -231,6 +231,12 @@ def test_a_denial_is_kept_in_the_json_of_the_turn_while_the_others_run() -> None
     assert ids(copied) == ["t1.0"]
 
 
+def test_a_turn_that_waits_for_an_approval_waits_for_it_after_json_too() -> None:
+    turn = Turn.from_json(waiting().to_json(), (), TRAITS)
+    assert ids(turn) == ["a1.1"]
+    assert ids(decided(turn, YES)) == ["a1.2"]
+
+
 def test_what_was_approved_stays_approved_when_the_turn_is_cancelled_and_goes_on() -> None:
     turn = decided(waiting(), YES)
     turn.cancel("later")

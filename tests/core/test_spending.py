@@ -58,17 +58,27 @@ def test_no_call_starts_at_the_limit(limits: Limits, error: type[Exception], on_
 
 
 @pytest.mark.parametrize(
-    ("limits", "text"),
+    ("limits", "name", "text"),
     [
-        (Limits(tokens=30), "the turn has used up its 30 tokens"),
-        (Limits(cost=3.0), "the turn has used up what it may cost, 3.0"),
+        (Limits(tokens=30), "tokens", "the turn has used up its 30 tokens"),
+        (Limits(cost=3.0), "cost", "the turn has used up what it may cost, 3.0"),
     ],
     ids=["tokens", "cost"],
 )
-def test_the_error_says_which_limit_was_used_up(limits: Limits, text: str) -> None:
+def test_the_error_and_its_state_say_which_limit_was_used_up(limits: Limits, name: str, text: str) -> None:
     turn = with_calls(limits=limits)
     assert turn.ops() == ()
-    assert str(error_of(turn)) == text
+    error = error_of(turn)
+    assert str(error) == text
+    assert json.loads(error.state or "")["ending"]["limit"] == name
+
+
+def test_a_turn_that_has_not_begun_is_not_ended_by_a_limit() -> None:
+    turn = Turn()
+    turn.limits = Limits(deadline=1.0)
+    turn.tick(2.0)
+    assert turn.ops() == ()
+    assert turn.phase == "new"
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=31), Limits(cost=3.1)], ids=["tokens", "cost"])
@@ -215,6 +225,19 @@ def test_a_call_is_told_what_is_left() -> None:
 
 def test_where_only_calls_are_bounded_the_rest_is_none() -> None:
     assert left(with_calls(limits=Limits(5, 7))) == Remaining(4, 6)
+
+
+def test_a_call_is_told_what_is_left_to_the_last_fraction() -> None:
+    turn = with_calls(limits=Limits(deadline=10.0, cost=3.5))
+    turn.tick(9.75)
+    assert (left(turn).seconds, left(turn).cost) == (0.25, 0.5)
+
+
+def test_what_turns_inside_a_call_use_is_not_taken_from_what_its_neighbours_are_told() -> None:
+    turn = with_calls(names=("add", "add"), limits=Limits(tokens=100, cost=9.0))
+    told = left(turn)
+    assert (told.tokens, told.cost) == (70, 6.0)
+    assert left(done(turn, usage=SOME)) == told
 
 
 @pytest.mark.parametrize(
