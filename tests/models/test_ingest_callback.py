@@ -143,7 +143,7 @@ def test_a_long_conversation_is_scanned_once() -> None:
         ),
         (ChatResponse("", None, [ToolCall("a", "act", '{"n":"1"}')]), "arguments: call 1: an integer was taken"),
         (ChatResponse("", None, [ToolCall("a", "act", "")]), "arguments: call 1: blank arguments"),
-        (ChatResponse('<tool_call>{"name":"act","arguments":{}}</tool_call>'), "leak: 1 calls were lifted"),
+        (ChatResponse('<tool_call>{"name":"act","arguments":{}}</tool_call>'), "leak: a call was lifted"),
         (ChatResponse("<think>hmm</think>x"), "reasoning: marked thoughts"),
         (ChatResponse("\ud800"), "content: half a surrogate pair"),
     ],
