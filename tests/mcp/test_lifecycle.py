@@ -240,7 +240,7 @@ def test_ctrl_c_ends_them() -> None:
     with program(code) as process:
         pids = pids_told(process)
         process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate(timeout=20)
+        _, complaints = process.communicate(timeout=45)
         assert complaints.strip().endswith("KeyboardInterrupt")
         run(all_ended(pids))
 
@@ -252,7 +252,7 @@ def test_an_interpreter_that_ends_without_leaving_the_block_ends_them() -> None:
     """
     with program(code) as process:
         pids = pids_told(process)
-        _, complaints = process.communicate(timeout=20)
+        _, complaints = process.communicate(timeout=45)
         assert complaints == ""
         run(all_ended(pids))
 
@@ -266,7 +266,7 @@ def test_a_loop_that_ends_without_leaving_the_block_ends_them() -> None:
     """
     with program(code) as process:
         pids = pids_told(process)
-        process.communicate(timeout=20)
+        process.communicate(timeout=45)
         run(all_ended(pids))
 
 

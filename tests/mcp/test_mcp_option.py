@@ -117,6 +117,6 @@ def test_sigterm_ends_the_servers(tmp_path: Path) -> None:
         pids = [int(pid) for pid in process.stdout.readline().split()]
         assert pids
         process.send_signal(signal.SIGTERM)
-        _, complaints = process.communicate(timeout=20)
+        _, complaints = process.communicate(timeout=45)
     assert (process.returncode, complaints) == (143, "")
     run(until(lambda: not any(map(runs, pids))))

@@ -70,9 +70,9 @@ def test_no_pydantic_model_is_defined() -> None:
 
 
 def test_no_thread_and_no_loop_is_started() -> None:
-    assert _printed("import threading, toolturn; print(threading.active_count(), toolturn.loop._background._loop)") == (
-        "1 None"
-    )
+    assert _printed(
+        "import threading, toolturn; print(threading.active_count(), toolturn.background.background._loop)"
+    ) == ("1 None")
 
 
 def test_every_name_that_is_announced_is_there_and_no_other_import_is_needed() -> None:
