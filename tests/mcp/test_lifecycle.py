@@ -203,6 +203,8 @@ def program(code: str) -> Iterator[subprocess.Popen[str]]:
     """A program with servers, in an interpreter of its own."""
     prelude = f"""
         import asyncio, os, signal, sys, time
+        # a shell may start what runs in the background with the signal ignored
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         from toolturn import handle_tool_call, ToolCall
         from toolturn.mcp import Stdio, mcp_servers
         servers = mcp_servers({{"box": Stdio(sys.executable, [{str(SCRIPT)!r}, "stubborn"], close_timeout=0.3)}})
