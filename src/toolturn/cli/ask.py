@@ -30,7 +30,7 @@ from toolturn.loop import reopened
 from toolturn.transcript import check
 
 from . import saved
-from .choose import DEFAULT_MODEL, model_named, read_text, tools_named
+from .choose import model_named, model_option, on_limit_option, read_text, tools_named, tools_option
 from .mcp_option import mcp_option, with_mcp
 from .show import Screen
 
@@ -60,25 +60,12 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
 
 @click.command()
 @click.argument("question", required=False)
-@click.option(
-    "--model",
-    "model_name",
-    default=DEFAULT_MODEL,
-    show_default=True,
-    help="'local' for the embedded model, the path of a GGUF file, a model of a server such as 'ollama:qwen3' or "
-    "'openai:gpt-5', or 'http://127.0.0.1:8080/v1#model'.",
-)
-@click.option("--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]")
+@model_option
+@tools_option
 @mcp_option
 @click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls.")
 @click.option("--max-tool-calls", type=click.IntRange(min=0), default=16, show_default=True, help="Tool calls.")
-@click.option(
-    "--on-limit",
-    type=click.Choice(["answer", "raise"]),
-    default="answer",
-    show_default=True,
-    help="At a limit: one last answer without tools, or an error.",
-)
+@on_limit_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for the whole turn.")
 @click.option("--system", help="The system message.")
 @click.option("--messages", "messages_file", help="A JSON list of messages to start with; '-' reads standard input.")

@@ -14,6 +14,26 @@ from toolturn.tools import ToolSet
 
 DEFAULT_MODEL = "local"
 
+# options of every command that begins a turn
+model_option = click.option(
+    "--model",
+    "model_name",
+    default=DEFAULT_MODEL,
+    show_default=True,
+    help="'local' for the embedded model, the path of a GGUF file, a model of a server such as 'ollama:qwen3' or "
+    "'openai:gpt-5', or 'http://127.0.0.1:8080/v1#model'.",
+)
+tools_option = click.option(
+    "--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]"
+)
+on_limit_option = click.option(
+    "--on-limit",
+    type=click.Choice(["answer", "raise"]),
+    default="answer",
+    show_default=True,
+    help="At a limit: one last answer without tools, or an error.",
+)
+
 
 def model_named(name: str) -> ChatModel:
     """Return the model of a name.
