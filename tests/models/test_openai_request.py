@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from toolturn import ChatMessage, FilePart, ImagePart, TextPart, ToolCall
 from toolturn.messages import ContentPart
 from toolturn.model import ModelSettings
+from toolturn.models.schema import wire_name
 from toolturn.models.servers import SERVERS, Wishes
-from toolturn.models.wires.openai_request import EMPTY_RESULT, Encoder, settings_fields, wire_id, wire_name
+from toolturn.models.wires.openai_request import EMPTY_RESULT, Encoder, settings_fields, wire_id
 
 USER = ChatMessage("user", "go")
 PLAIN = Wishes()

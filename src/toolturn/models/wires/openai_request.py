@@ -18,12 +18,11 @@ from ...codec import plain
 from ...errors import InvalidToolArguments
 from ...messages import ChatMessage, FilePart, ImagePart, TextPart, ToolCall, text_of
 from ...model import ModelSettings
+from ..schema import wire_name
 from ..servers import Wishes
 
 _FIT_ID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 _NINE = re.compile(r"[A-Za-z0-9]{9}\Z")
-_FIT_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MAX_SHOWN = 2000
 
@@ -63,15 +62,6 @@ def wire_id(call_id: object, wishes: Wishes) -> str:
         number, place = divmod(number, len(_ALPHABET))
         letters.append(_ALPHABET[place])
     return "".join(letters)
-
-
-def wire_name(name: str) -> str:
-    """Return a name that a server takes for a call of the past, whatever the model wrote.
-
-    Args:
-        name: The name of the transcript.
-    """
-    return name if _FIT_NAME.match(name) else _UNFIT.sub("_", name)[:64].strip("_") or "tool"
 
 
 class _Trail:
