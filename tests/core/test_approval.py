@@ -262,6 +262,23 @@ def test_a_tool_that_wants_approval_only_now_is_asked_for() -> None:
     assert ids(reopened(turn)) == ["a1.0"]
 
 
+@pytest.mark.parametrize("names", [("pay",), ("look", "pay"), ("pay", "pay")])
+def test_a_turn_saved_among_its_tools_asks_for_the_approvals_that_the_tools_of_its_reader_want(
+    names: tuple[str, ...],
+) -> None:
+    turn = reply(begun({}), asks(*(call("ab"[place], name) for place, name in enumerate(names))))
+    assert turn.phase == "tools"
+    read = Turn.from_json(turn.to_json(), (), TRAITS)
+    assert ids(read) == [f"a1.{names.index('pay')}"]
+    assert read.phase == "approval"
+
+
+def test_a_turn_saved_between_approvals_asks_for_the_one_that_its_document_left_out() -> None:
+    document = json.loads(waiting("pay", "pay").to_json())
+    document["waiting"] = [1]
+    assert ids(Turn.from_json(json.dumps(document), (), TRAITS)) == ["a1.0"]
+
+
 def test_a_tool_that_wants_approval_only_now_can_be_approved_as_the_turn_goes_on() -> None:
     turn = reply(begun({}), asks(call("a", "pay"), call("b", "look")))
     turn.cancel()

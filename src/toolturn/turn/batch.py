@@ -65,6 +65,16 @@ def look_for_approvals(turn: Turn) -> None:
         turn._phase = "approval"
 
 
+def ask_for_the_rest(turn: Turn) -> None:
+    """Have a turn that was saved on its way ask for each approval its tools want now.
+
+    Args:
+        turn: The turn, which waits for approvals or tools.
+    """
+    turn._approvals = turn._approvals or [None] * len(turn._calls)
+    look_for_approvals(turn)
+
+
 def next_approval(turn: Turn) -> tuple[AskApproval]:
     """Return the next question."""
     place = turn._unasked[0]

@@ -494,6 +494,8 @@ class Turn:
         turn.definitions = definitions
         turn.traits = traits or {}
         turn._asks = any(trait.approval for trait in turn.traits.values())
+        if turn._asks and turn._phase in ("approval", "tools"):
+            batch.ask_for_the_rest(turn)  # whoever wrote the document may have had tools that asked for less
         return turn
 
     def __reduce__(self) -> tuple[Any, ...]:

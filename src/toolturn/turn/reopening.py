@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..limits import Limits, OnLimit
 from ..messages import ToolDef
 from ..results import Approval, ToolStatus
-from .batch import look_for_approvals, take_approvals
+from .batch import ask_for_the_rest, look_for_approvals, take_approvals
 from .limiting import still_at
 from .ops import ToolErrors, ToolTraits
 
@@ -101,6 +101,5 @@ def _check_approvals(turn: Turn, traits: Mapping[str, ToolTraits], approvals: Ma
     if not approvals:
         return
     copy = type(turn).from_json(turn.to_json(), turn.definitions, traits)
-    copy._approvals = copy._approvals or [None] * len(copy._calls)
-    look_for_approvals(copy)
+    ask_for_the_rest(copy)
     take_approvals(copy, approvals)
