@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import click
 
@@ -19,6 +19,7 @@ from toolturn import (
     Limits,
     ModelError,
     Performer,
+    ToolLoopApprovalRequired,
     ToolLoopError,
     ToolLoopResult,
     ToolSet,
@@ -30,9 +31,10 @@ from toolturn.loop import reopened
 from toolturn.transcript import check
 
 from . import saved
+from .approving import Asking, at_terminal, decisions, waiting_as_data, waiting_as_text
 from .choose import model_named, model_option, on_limit_option, read_text, tools_named, tools_option
 from .mcp_option import mcp_option, with_mcp
-from .show import Screen
+from .show import Screen, harmless
 
 _INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 if hasattr(signal, "SIGHUP"):  # the terminal was closed
@@ -88,7 +90,8 @@ def ask(
     """Ask a model one question that it may use tools for.
 
     The answer goes to standard output, what happens on the way to standard error. A turn that fails or is
-    interrupted is saved, and 'toolturn resume' continues it. Without a question it is read from standard input.
+    interrupted is saved, and 'toolturn resume' continues it. Where a tool wants approval you are asked; without a
+    terminal the turn is saved instead. Without a question it is read from standard input.
 
     Exit codes: 0 an answer, 1 none, 2 wrong usage, 130 interrupted.
     """
@@ -122,6 +125,9 @@ def _noting(silent: bool) -> Callable[[str], None]:
 @click.option("--max-tool-calls", type=click.IntRange(min=0), help="Tool calls, those made before included.")
 @click.option("--on-limit", type=click.Choice(["answer", "raise"]), help="Another policy than before.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds, those used before included.")
+@click.option("--approve", multiple=True, metavar="CALL", help="Let a call run that waits: its id, or a name as t1.0.")
+@click.option("--deny", multiple=True, metavar="CALL[=REASON]", help="Do not let it; the model is told the reason.")
+@click.option("--approve-all", is_flag=True, help="Let all calls run that wait and are not denied.")
 @_quiet
 @_as_json
 def resume(
@@ -133,19 +139,27 @@ def resume(
     max_tool_calls: int | None,
     on_limit: Literal["answer", "raise"] | None,
     timeout: float | None,
+    approve: tuple[str, ...],
+    deny: tuple[str, ...],
+    approve_all: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Continue a turn that failed or was interrupted: what has a result does not run again.
 
-    FILE is what 'toolturn ask' saved. A turn that stands at a limit needs a raised one. Exit codes are those of
-    'toolturn ask'; the file is removed when there is an answer.
+    FILE is what 'toolturn ask' saved. A turn that stands at a limit needs a raised one, one that waits for approval a
+    decision about each call: at a terminal you are asked, else give --approve, --deny or --approve-all. Exit codes are
+    those of 'toolturn ask'; the file is removed when there is an answer.
     """
     try:
         kept = saved.load(read_text(file))
         turn = Turn.from_json(kept.state)
     except ValueError as exc:
         raise click.ClickException(f"{file}: {exc}") from None
+    waiting = turn.exit if isinstance(turn.exit, ToolLoopApprovalRequired) else None
+    approvals = decisions(() if waiting is None else waiting.pending, approve, deny, approve_all)
+    if waiting is not None and not approvals and (as_json or not at_terminal()):
+        _refuse_undecided(file, kept, waiting, as_json)
     name = model_name or kept.model
     names = tool_names or kept.tools
     servers = mcp or kept.mcp
@@ -159,7 +173,7 @@ def resume(
     )
     with with_mcp(servers, tools_named(names), _noting(quiet or as_json)) as tools:
         try:
-            turn = reopened(turn, tools, limits=limits, on_limit=on_limit)
+            turn = reopened(turn, tools, limits=limits, on_limit=on_limit, approvals=approvals)
         except ValueError as exc:
             raise click.ClickException(_in_options(str(exc))) from None
         _run(_Job(turn, model, name, tools, names, servers, as_json, quiet, Path(file)))
@@ -174,6 +188,19 @@ def _in_options(text: str) -> str:
     ):
         text = text.replace(f"raise limits.{field} to resume", f"give a higher {option}")
     return text
+
+
+def _refuse_undecided(file: str, kept: saved.SavedTurn, stopped: ToolLoopApprovalRequired, as_json: bool) -> NoReturn:
+    """Say which calls wait, since nobody can be asked about them."""
+    if as_json:
+        told = {"model": kept.model, "saved": file, "pending": waiting_as_data(stopped.pending)}
+        document = codec.error_to_dict(stopped)
+        del document["state"]
+        click.echo(json.dumps({"ok": False, **told, **document}))
+        sys.exit(1)
+    names = ", ".join(f"{record.op} ({harmless(str(record.call.name))})" for record in stopped.pending)
+    what = "a call waits" if len(stopped.pending) == 1 else f"{len(stopped.pending)} calls wait"
+    raise click.ClickException(f"{what} for approval: {names}; give --approve-all, or --approve or --deny with a name")
 
 
 def saved_id() -> str:
@@ -244,12 +271,14 @@ async def _drive(job: _Job, screen: Screen, stopped_by: list[signal.Signals]) ->
     if load is not None:
         screen.note(f"[{job.model_name}] loading …")
         await load()
-    perform = Performer(job.model, job.tools)
+    approve = None if job.as_json or not at_terminal() else Asking(screen.end_line)
+    perform = Performer(job.model, job.tools, approve=approve)
     return await drive(job.turn, perform, screen)
 
 
 def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
     job.turn.cancel(why)
+    pending = error.pending if isinstance(error, ToolLoopApprovalRequired) else ()
     path: Path | None = None
     try:
         path = saved.save(job.turn, job.model_name, job.tool_names, why, job.path, mcp=job.mcp)
@@ -260,13 +289,27 @@ def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
         assert isinstance(end, ToolLoopError)
         document = codec.error_to_dict(end)
         del document["state"]
-        where = None if path is None else str(path)
-        click.echo(json.dumps({"ok": False, **_told(job), "saved": where, **document}))
+        told: dict[str, Any] = {"ok": False, **_told(job), "saved": None if path is None else str(path)}
+        if pending:
+            told["pending"] = waiting_as_data(pending)
+        click.echo(json.dumps({**told, **document}))
     else:
         click.echo(f"Error: {why}" if why.endswith((".", "?", "!")) else f"Error: {why}.", err=True)
+        if pending:
+            click.echo(waiting_as_text(pending), err=True)
     if path is not None:
-        click.echo(f"The turn is saved; 'toolturn resume {_quoted(path)}' continues it.", err=True)
+        click.echo(_how_to_go_on(path, bool(pending)), err=True)
     sys.exit(code)
+
+
+def _how_to_go_on(path: Path, waits: bool) -> str:
+    command = f"toolturn resume {_quoted(path)}"
+    if not waits:
+        return f"The turn is saved; '{command}' continues it."
+    return (
+        f"The turn is saved; '{command}' asks at a terminal, with --approve-all it lets them run; "
+        "--approve CALL and --deny CALL=REASON decide about one."
+    )
 
 
 def _told(job: _Job) -> dict[str, Any]:

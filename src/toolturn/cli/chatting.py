@@ -32,10 +32,9 @@ from toolturn import (
 )
 from toolturn.drive import end_tasks
 from toolturn.limits import OnLimit
-from toolturn.messages import text_of
 
-from .approving import DENIED, QUESTION, decided
-from .show import Screen, harmless
+from .approving import DENIED, asked, decided
+from .show import Screen, shown
 from .talk import Talk
 
 _LEAST_SECONDS = 0.001
@@ -172,17 +171,12 @@ class Chat:
         """
         if self.lines is None:
             return DENIED
-        if self.as_json:
-            click.echo(json.dumps({"kind": "approval", "call": codec.call_to_dict(call)}))
-            reply = self.lines.read("")
-        else:
-            self._screen.end_line()
-            # the whole of it: nobody should allow what they have not seen
-            what = harmless(f"{call.name} {' '.join(str(call.arguments).split())}")
-            click.echo(f"  {click.style('?', fg='yellow')} {what}", err=True)
-            reply = self.lines.answer(QUESTION)
         try:
-            return await decided(reply)
+            if self.as_json:
+                click.echo(json.dumps({"kind": "approval", "call": codec.call_to_dict(call)}))
+                return await decided(self.lines.read(""))
+            self._screen.end_line()
+            return await asked(call, self.lines.answer)
         except asyncio.CancelledError:
             self._stopped = True
             raise
@@ -383,5 +377,5 @@ def shown_calls(records: Sequence[ToolCallRecord]) -> str:
 
 
 def _first_line(message: ChatMessage) -> str:
-    first, _, more = text_of(message.content).partition("\n")
+    first, _, more = shown(message.content).partition("\n")
     return f"{first[:200]}…" if more or len(first) > 200 else first

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.history import DummyHistory, FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.output import create_output
+from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.shortcuts import CompleteStyle
 
 
@@ -36,8 +36,7 @@ class TypedLines:
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
 
-        # standard output may be a file while somebody sits at the terminal
-        output = create_output(always_prefer_tty=True)
+        output = _output()
         self._session: PromptSession[str] = PromptSession(
             history=_history(history),
             completer=WordCompleter(list(words), sentence=True),
@@ -74,6 +73,24 @@ class TypedLines:
         for app in (self._session.app, self._answers.app):
             if app.is_running and not app.is_done:
                 app.exit(exception=KeyboardInterrupt)
+
+
+def answers() -> Callable[[str], Awaitable[str]]:
+    """Return what puts a question to whoever sits at the terminal; its answer is not remembered.
+
+    Awaiting an answer raises EOFError for Ctrl-D or where the terminal is gone, KeyboardInterrupt for Ctrl-C.
+    """
+    session: PromptSession[str] = PromptSession(history=DummyHistory(), output=_output())
+
+    async def answer(question: str) -> str:
+        return await session.prompt_async(question, handle_sigint=False)
+
+    return answer
+
+
+def _output() -> Output:
+    # standard output may be a file while somebody sits at the terminal
+    return create_output(always_prefer_tty=True)
 
 
 class _Remembered(FileHistory):
