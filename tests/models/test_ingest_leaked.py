@@ -377,3 +377,39 @@ def test_a_reply_that_is_nothing_but_a_call_is_one_although_its_arguments_are_no
     text = '{"name": "get_temp", "arguments": {"city": "Faro", "required": ["city"]}}'
     made = ingest(ChatResponse(text, None, None, "stop"), TOOLS, ())
     assert [call.name for call in made.tool_calls or ()] == ["get_temp"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        (f"It is 7.\n<tool_call>\n{PING}\n</tool_call>", "It is 7."),
+        (f"It is 7. {_invoke('｜DSML｜')}", "It is 7."),
+        ('It is 7. [TOOL_CALLS]ping{"a":1}', "It is 7."),
+    ],
+)
+def test_where_no_tools_were_offered_a_call_after_words_is_cut_and_never_run(text: str, rest: str) -> None:
+    made = ingest(ChatResponse(text, None, None, "stop"), (), ())
+    assert (made.content, made.tool_calls) == (rest, None)
+    assert [repair.kind for repair in made.repairs] == ["leak"]
+    assert ingest(made, (), ()) == made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Write:\n```\n<tool_call>{PING}</tool_call>\n```",
+        f"Write `<tool_call>{PING}</tool_call>` then.",
+        "The tag <tool_call> opens a call.",
+        'It is <tool_call>{"name": "ping", "argum',
+        PING,
+    ],
+)
+def test_where_no_tools_were_offered_what_is_an_example_or_can_not_be_read_stays(text: str) -> None:
+    assert ingest(ChatResponse(text, None, None, "stop"), (), ()).content == text
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=6).map("".join))
+def test_where_no_tools_were_offered_nothing_is_ever_called_and_once_is_enough(text: str) -> None:
+    once = ingest(ChatResponse(text, None, None, "stop"), (), ())
+    assert once.tool_calls is None
+    assert ingest(once, (), ()) == once

@@ -16,7 +16,7 @@ from ...errors import InvalidToolArguments
 from ...messages import ToolCall
 from .content import is_quoted
 from .fit import as_text, text_to_value
-from .names import KnownTools
+from .names import KnownTools, cut_name
 
 _BAR = r"[|｜]{1,2}"
 _SPACE = "[▁_ ]"
@@ -102,6 +102,30 @@ def lift_calls(text: str, tools: KnownTools) -> tuple[list[ToolCall], str] | Non
         return None
     # first what is JSON alone, since markup may stand in its strings
     return _json_alone(text, tools) or (_marked(text, tools) if _MARK.search(text) else None)
+
+
+class _AnyTool(KnownTools):
+    """Knows each name: for what is only cut out and never run."""
+
+    def resolve(self, name: str) -> str | None:
+        return cut_name(name) or None
+
+
+def cut_calls(text: str) -> str | None:
+    """Return what a text says beside marked calls, of a reply for which no tools were offered.
+
+    Such calls can not be meant for anybody. What stands in a block of code is left alone: it is an example.
+
+    Args:
+        text: The text of a reply, without what the model thought.
+
+    Returns:
+        The rest; None where there is no call that can be read, or where nothing else is said.
+    """
+    if len(text) > MAX_ARGUMENT_CHARS or "```" in text or not _MARK.search(text):
+        return None
+    found = _marked(text, _AnyTool(()))
+    return None if found is None else found[1] or None
 
 
 def begins_with_markup(text: str) -> bool:

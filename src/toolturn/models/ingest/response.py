@@ -211,7 +211,7 @@ class _Reply:
             calls = calls_of(parts)
         lifted = False
         if not calls and any(mark in self._text for mark in "<[{") and not mentions_thoughts(self._text):
-            from .leaked import begins_with_markup, lift_calls  # many patterns, which few replies need
+            from .leaked import begins_with_markup, cut_calls, lift_calls  # many patterns, which few replies need
 
             found = lift_calls(self._text, self._known)
             if found is not None:
@@ -223,6 +223,9 @@ class _Reply:
                 self._note("leak", "the content begins as a call that can not be read or is not declared")
                 self._reason, self.usable = _MALFORMED, False
                 return
+            elif not self._known.by_name and (rest := cut_calls(self._text)) is not None:
+                self._note("leak", "a call was cut out of the content: no tools were offered")
+                self._text = rest
         if not calls:
             self._calls = self._given_or(calls)
             self._settle_announcement()
