@@ -181,7 +181,7 @@ def _entries(group: str) -> Iterable[EntryPoint]:
 
 
 def _entries_one_by_one(group: str) -> Iterable[EntryPoint]:
-    """The entry points of all packages whose metadata can be read; of a package that is there twice the first counts."""
+    """The entry points of all packages that can be read; of one that is there twice the first counts."""
     seen: set[str] = set()
     for distribution in distributions():
         try:
