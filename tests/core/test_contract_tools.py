@@ -113,7 +113,7 @@ class Strict(BaseModel):
 def test_invalid_arguments_are_answered_with_error_and_detail_in_this_order(arguments: str, mentions: str) -> None:
     result = run(add(return_direct=True).invoke(arguments))
     assert result.return_direct is False
-    error = json.loads(result.content)
+    error = json.loads(str(result.content))
     assert list(error) == ["error", "detail"]
     assert error["error"] == "invalid_tool_arguments"
     assert mentions in error["detail"]
@@ -125,7 +125,7 @@ def test_the_detail_names_each_field_at_fault_the_made_up_ones_included() -> Non
         return None
 
     tool: Tool[Strict, Any] = Tool("strict", "Is strict.", Strict, None, handler)
-    detail = json.loads(run(tool.invoke('{"a":"x","c":1}')).content)["detail"]
+    detail = json.loads(str(run(tool.invoke('{"a":"x","c":1}')).content))["detail"]
     assert all(name in detail for name in ("a:", "b:", "c:"))
 
 

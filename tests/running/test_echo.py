@@ -102,7 +102,7 @@ def _checked(result: ToolInvocationResult) -> str:
     assert len(result.content) < LONG
     assert SECRET not in result.content
     assert "1122334455" not in result.content
-    return str(json.loads(result.content)["detail"])
+    return str(json.loads(str(result.content))["detail"])
 
 
 @pytest.mark.parametrize(("kind", "value"), FIELDS.values(), ids=FIELDS)
@@ -251,6 +251,6 @@ def test_text_that_is_no_object_is_described_and_not_repeated(arguments: str, wo
 def test_no_text_given_for_another_kind_is_repeated(value: str, kind: Any) -> None:
     result = _asked(_tool({"wanted": kind}), {"wanted": value})
     if result.status == "invalid_arguments":
-        detail = json.loads(result.content)["detail"]
+        detail = json.loads(str(result.content))["detail"]
         usual = _asked(_tool({"wanted": kind}), {"wanted": "\x00" * 6}).content
         assert value not in detail or value in usual

@@ -20,6 +20,7 @@ from toolturn import (
     run_tool_loop,
 )
 from toolturn.events import Event, ToolProgress
+from toolturn.messages import text_of
 from toolturn.testing import ScriptedModel, calls
 from toolturn.transcript import check
 
@@ -138,7 +139,7 @@ def test_a_result_given_before_passes_the_hooks_further_in_and_is_seen_by_those_
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_result_given_after_replaces_that_of_the_call(asynchronous: bool) -> None:
     def mask(call: ToolInvocation, result: Result) -> Result:
-        return Result(result.content.replace("1", "*"), result.return_direct)
+        return Result(text_of(result.content).replace("1", "*"), result.return_direct)
 
     async def later(call: ToolInvocation, result: Result) -> Result:
         return mask(call, result)
@@ -150,7 +151,7 @@ def test_a_result_given_after_replaces_that_of_the_call(asynchronous: bool) -> N
 
 def test_results_given_after_are_passed_on_outwards() -> None:
     def add(letter: str) -> ToolHook:
-        return ToolHook(after=lambda call, result: Result(result.content + letter, False))
+        return ToolHook(after=lambda call, result: Result(text_of(result.content) + letter, False))
 
     assert _content(_turn([add("a"), add("b")])) == '{"word":"1"}ba'
 

@@ -20,7 +20,7 @@ def call(tools: ToolSet, name: str, **arguments: Any) -> str:
     """What a call of a tool says, from JSON text to text."""
     tool = tools.get(name)
     assert tool is not None
-    return asyncio.run(tool.invoke(json.dumps(arguments))).content
+    return str(asyncio.run(tool.invoke(json.dumps(arguments))).content)
 
 
 def outcome(function: Callable[..., Any], *args: Any) -> tuple[Any, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..content import with_parts
 from ..errors import InvalidToolArguments
+from ..messages import Content
 from .function import result_text
 from .tool import Tool
 
@@ -51,8 +53,8 @@ class SchemaTool(Tool[dict[str, Any], Any]):
     def _checked(self, result: Any) -> Any:
         return result
 
-    def _text(self, result: Any) -> str:
-        return result_text(result)
+    def _text(self, result: Any) -> Content:
+        return with_parts(result, result_text)
 
 
 def tool_from_schema(
@@ -68,8 +70,8 @@ def tool_from_schema(
         name: What the model calls it by.
         description: When and how to use it, for the model.
         parameters: The JSON Schema of an object; references must stay within it.
-        handler: Takes the validated arguments as one dictionary; text it returns is what the model reads, anything
-            else becomes compact JSON.
+        handler: Takes the validated arguments as one dictionary; text and parts it returns are what the model reads,
+            anything else becomes compact JSON.
         options: Keyword arguments of :class:`Tool`.
 
     Raises:

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from types import CoroutineType, UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, ValidationError
 
 from ..arguments import arguments_of, describe_faults, parse_arguments
+from ..content import content_of, lifted, may_hold_parts
 from ..errors import InvalidToolArguments, ToolTimeoutError
-from ..messages import ToolCall, ToolDef
+from ..messages import Content, ContentPart, ToolCall, ToolDef
 from ..results import ToolStatus
 from ..turn import Effect, ToolTraits
 from .context import ToolContext
@@ -24,20 +25,25 @@ from .running import DEFAULT_GRACE, Guarded, left_behind, run_in_thread
 RequestT = TypeVar("RequestT")
 ResultT = TypeVar("ResultT")
 
+Rendered: TypeAlias = Content | ContentPart
+"""What a renderer may give: text, one part, or several."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolInvocationResult:
-    """What a call gave, as text.
+    """What a call gave.
 
     Args:
-        content: The text for the model.
+        content: What the model reads: text, or parts with images and files.
         return_direct: Whether it is the turn's answer.
         status: How the call ended.
+        value: The object behind it, where it is the turn's answer.
     """
 
-    content: str
+    content: Content
     return_direct: bool
     status: ToolStatus = "ok"
+    value: Any = None
 
 
 class Tool(Generic[RequestT, ResultT]):
@@ -47,11 +53,12 @@ class Tool(Generic[RequestT, ResultT]):
         name: What the model calls it by.
         description: When and how to use it, for the model.
         request_model: The pydantic model of the arguments.
-        result_model: The pydantic model of the result; None for a tool that returns nothing.
+        result_model: The pydantic model of the result; None for a tool that returns nothing. Its fields may hold
+            ImagePart and FilePart: the model is shown them behind the rest.
         handler: Takes the request and gives the result, at once or as a coroutine; a parameter annotated
             :class:`ToolContext` is given one.
         return_direct: A good result is the turn's answer.
-        render_result: Makes the text for the model; compact JSON where None.
+        render_result: Makes what the model reads: text, a part, or a list of parts; compact JSON where None.
         effect: What running a call again would do: ``none``, nothing when given the same key (``keyed``), or harm
             (``once``).
         parallel: Its calls may run beside those of other parallel tools.
@@ -77,7 +84,7 @@ class Tool(Generic[RequestT, ResultT]):
         handler: Callable[..., Any],
         *,
         return_direct: bool = ...,
-        render_result: Callable[[None], str] | None = ...,
+        render_result: Callable[[None], Rendered] | None = ...,
         effect: Effect = ...,
         parallel: bool = ...,
         timeout: float | None = ...,
@@ -95,7 +102,7 @@ class Tool(Generic[RequestT, ResultT]):
         handler: Callable[..., Any],
         *,
         return_direct: bool = ...,
-        render_result: Callable[[ResultT], str] | None = ...,
+        render_result: Callable[[ResultT], Rendered] | None = ...,
         effect: Effect = ...,
         parallel: bool = ...,
         timeout: float | None = ...,
@@ -112,7 +119,7 @@ class Tool(Generic[RequestT, ResultT]):
         handler: Callable[..., Any],
         *,
         return_direct: bool = False,
-        render_result: Callable[[Any], str] | None = None,
+        render_result: Callable[[Any], Rendered] | None = None,
         effect: Effect = "once",
         parallel: bool = False,
         timeout: float | None = None,
@@ -148,6 +155,7 @@ class Tool(Generic[RequestT, ResultT]):
         # Where a model does not override pydantic's entry points, what stands behind them is called directly.
         self._plain_request = _is_pydantics(request_model, "model_validate")
         self._plain_result = _is_pydantics(result_model, "model_dump_json")
+        self._holds_parts = result_model is not None and may_hold_parts(result_model)
 
     def _check_models(self, name: str, request_model: Any, result_model: Any) -> None:
         if not (isinstance(request_model, type) and issubclass(request_model, BaseModel)):
@@ -292,24 +300,25 @@ class Tool(Generic[RequestT, ResultT]):
         checked: ResultT = result
         return checked
 
-    def render(self, result: ResultT) -> str:
-        """Return a result as text for the model.
+    def render(self, result: ResultT) -> Content:
+        """Return a result as the model reads it: text, or parts where it holds images or files.
 
         Args:
             result: What :meth:`execute` returned.
 
         Raises:
-            TypeError: ``render_result`` gave no text.
+            TypeError: ``render_result`` gave neither text nor parts.
             Exception: Whatever it or the serialiser raises.
         """
         if self.render_result is not None:
-            text: Any = self.render_result(result)
-            if not isinstance(text, str):
-                raise TypeError(f"render_result of tool {self.name!r} gave {type(text).__name__}, not text")
-            return exact_text(text)
+            given: Any = self.render_result(result)
+            content = content_of(given)
+            if content is None:
+                raise TypeError(f"render_result of tool {self.name!r} gave {type(given).__name__}, not text or parts")
+            return content
         return self._text(result)
 
-    def _text(self, result: ResultT) -> str:
+    def _text(self, result: ResultT) -> Content:
         if result is None:
             return "null"
         made: Any = result
@@ -318,12 +327,12 @@ class Tool(Generic[RequestT, ResultT]):
             if self._plain_result and type(result) is self.result_model
             else made.model_dump_json()
         )
-        return text
+        return lifted(text) if self._holds_parts else text
 
     async def invoke(
         self, arguments: str, *, context: ToolContext | None = None, grace: float = DEFAULT_GRACE
     ) -> ToolInvocationResult:
-        """Run one call from its argument text to the text for the model.
+        """Run one call from its argument text to what the model reads.
 
         Args:
             arguments: JSON text as a model wrote it.

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..arguments import parse_arguments
-from ..codec import dumps, plain
+from ..codec import dumps, message_to_dict, plain
+from ..content import bounded
 from ..errors import InvalidToolArguments, ToolLoopRepeatError
 from ..limits import Limits, cap_text
-from ..messages import ToolCall, text_of
+from ..messages import Content, TextPart, ToolCall, text_of
 from ..results import ToolCallRecord
 from .ops import ToolTraits
 from .rules import Refusal
@@ -42,7 +43,10 @@ def repetitions(
         if trait is not None and trait.repeats:
             continue
         key = record.loop_key if record.loop_key is not None else _arguments(record.call)
-        text = dumps([plain(name), key, text_of(record.message.content)])
+        given: Any = record.message.content
+        if isinstance(given, (list, tuple)):  # another image is another result
+            given = message_to_dict(record.message)["content"]
+        text = dumps([plain(name), key, given if isinstance(given, list) else text_of(given)])
         mark = sha256(text.encode()).hexdigest()[:32]
         made.append((record, mark, before.get(mark, 0) + 1))
     return made
@@ -70,7 +74,12 @@ def with_hint(record: ToolCallRecord, count: int, limits: Limits) -> ToolCallRec
         limits: The bounds; the hint stays within that of results.
     """
     message = record.message
-    content = cap_text(text_of(message.content) + HINT.format(count=count), limits.result_bytes)
+    hint = HINT.format(count=count)
+    content: Content
+    if isinstance(message.content, (list, tuple)):
+        content = bounded([*message.content, TextPart(hint)], limits.result_bytes)
+    else:
+        content = cap_text(text_of(message.content) + hint, limits.result_bytes)
     return replace(record, message=replace(message, content=content))
 
 
