@@ -120,7 +120,7 @@ def plugins(kind: Kind | None = None) -> tuple[Plugin, ...]:
     kinds = KINDS if kind is None else (kind,)
     return tuple(
         sorted(
-            (_plugin(each, entry) for each in kinds for entry in _entries(f"toolturn.{each}")),
+            (_plugin(each, entry) for each in kinds for entry in entries_of(f"toolturn.{each}")),
             key=lambda plugin: (KINDS.index(plugin.kind), plugin.name, plugin.package),
         )
     )
@@ -173,11 +173,19 @@ def model_plugin(name: str) -> tuple[Plugin, str] | None:
     return (find_plugin("models", first), rest) if same else None
 
 
-def _entries(group: str) -> Iterable[EntryPoint]:
+def entries_of(group: str) -> Iterable[EntryPoint]:
+    """Return the entry points of a group, of all packages whose metadata can be read.
+
+    Args:
+        group: The group.
+    """
     try:
         return entry_points(group=group)
     except Exception:  # noqa: BLE001 - the metadata of some package is broken, whatever it is about
         return _entries_one_by_one(group)
+
+
+_entries = entries_of
 
 
 def _entries_one_by_one(group: str) -> Iterable[EntryPoint]:

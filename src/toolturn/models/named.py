@@ -1,4 +1,4 @@
-"""Models of servers by name: ``openai:gpt-…``, ``ollama:…``, ``http://127.0.0.1:8080/v1#model``."""
+"""Models of servers and of plug-ins by name: ``openai:gpt-…``, ``http://127.0.0.1:8080/v1#model``, ``plugin:…``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ModelAuthenticationError, ModelUnavailableError
 from ..model import ChatModel
+from ..plugins import PluginError, model_plugin, plugin_model, plugins
 from .servers import SERVERS, UNKNOWN, Server, chat_url, is_loopback, server_at, server_named
 
 OWN_KEY = "TOOLTURN_API_KEY"
@@ -22,20 +23,21 @@ def model_named(name: str, *, environ: Mapping[str, str] | None = None, attempts
     """Return the model of a name.
 
     Args:
-        name: ``server:model`` with a server of the table, or an address with the model behind ``#``.
+        name: ``server:model`` with a server of the table, an address with the model behind ``#``, or ``plugin:model``
+            with a plug-in of the group ``toolturn.models``.
         environ: Where keys and addresses are looked up; the process's environment where None.
         attempts: How often a server is asked at most where it can not serve.
-        options: Further arguments of :class:`~toolturn.models.wires.openai_chat.OpenAIChat`.
+        options: Further arguments of :class:`~toolturn.models.wires.openai_chat.OpenAIChat`, or of the plug-in.
 
     Raises:
-        ModelUnavailableError: There is no such model or server, or its address is none.
+        ModelUnavailableError: There is no such model or server, its address is none, or the plug-in can not be used.
         ModelAuthenticationError: Its key is missing.
         ImportError: What it needs is not installed; the text says how to install it.
     """
     environ = os.environ if environ is None else environ
     found = where(name, environ)
     if found is None:
-        raise ModelUnavailableError(f"{name!r:.200} names no model of a server; write for example ollama:qwen3")
+        return _of_plugin(name, options)
     server, base_url, model = found
     from .wires.openai_chat import OpenAIChat
     from .wrappers.retrying import Retrying
@@ -49,6 +51,16 @@ def model_named(name: str, *, environ: Mapping[str, str] | None = None, attempts
     except ValueError as exc:
         raise ModelUnavailableError(str(exc)) from None
     return made if attempts == 1 else Retrying(made, attempts=attempts)
+
+
+def _of_plugin(name: str, options: Mapping[str, Any]) -> ChatModel:
+    try:
+        plugin = model_plugin(name)
+        if plugin is not None:
+            return plugin_model(*plugin, options)
+    except PluginError as exc:
+        raise ModelUnavailableError(str(exc)) from exc
+    raise ModelUnavailableError(f"{name!r:.200} names no model of a server; write for example ollama:qwen3")
 
 
 def where(name: str, environ: Mapping[str, str]) -> tuple[Server, str, str] | None:
@@ -69,8 +81,8 @@ def where(name: str, environ: Mapping[str, str]) -> tuple[Server, str, str] | No
     prefix, colon, model = name.partition(":")
     server = server_named(prefix) if colon else None
     if server is None:
-        if colon and prefix.isalnum() and len(prefix) > 1 and not os.path.exists(name):
-            names = sorted(entry.name for entry in SERVERS)
+        if colon and prefix.isalnum() and len(prefix) > 1 and not os.path.exists(name) and not _is_plugin(name):
+            names = sorted([*(entry.name for entry in SERVERS), *(plugin.name for plugin in plugins("models"))])
             near = get_close_matches(prefix.lower(), names, 1)
             meant = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
             raise ModelUnavailableError(f"there is no server {prefix!r}; {meant}")
@@ -78,6 +90,13 @@ def where(name: str, environ: Mapping[str, str]) -> tuple[Server, str, str] | No
     if not model.strip():
         raise ModelUnavailableError(f"write the model's name behind the colon: {prefix}:model")
     return server, base_url_of(server, environ), model.strip()
+
+
+def _is_plugin(name: str) -> bool:
+    try:
+        return model_plugin(name) is not None
+    except PluginError:  # there are several: whoever wants it is told
+        return True
 
 
 def base_url_of(server: Server, environ: Mapping[str, str]) -> str:
