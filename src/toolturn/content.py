@@ -51,7 +51,7 @@ def placeholder(part: ImagePart | FilePart, note: str = "") -> str:
     is_file = isinstance(part, FilePart)
     about = [repr(part.name[:_MAX_SHOWN])] if isinstance(part, FilePart) and part.name else []
     if data is None:
-        about.append(part.url if len(part.url) <= _MAX_SHOWN else f"{part.url[:_MAX_SHOWN]}…")
+        about += [f"{part.url[:_MAX_SHOWN]}…" if len(part.url) > _MAX_SHOWN else part.url] if part.url else []
     else:
         is_file = is_file and not data[0].startswith("audio/")
         about += [data[0], f"{data[1]} bytes"]

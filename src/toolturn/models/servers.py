@@ -24,6 +24,9 @@ class Wishes:
         choice_none: Whether tools may stand in a request with the tool choice ``none``; some ignore the choice.
         parallel_calls: Whether ``parallel_tool_calls`` is known.
         stream_usage: Whether ``stream_options`` asks for the usage of a stream.
+        images: Whether images are taken in messages of the user; without, they are named there by kind and size.
+        files: Whether PDF files of tool results can be shown, as OpenAI's part ``file``.
+        after_results: Who may speak after the results of tools: the ``user`` too, or only the ``assistant``.
         schemas: The form of tool schemas.
         echo: Fields of its replies that it wants back in the assistant message or call.
     """
@@ -37,6 +40,9 @@ class Wishes:
     choice_none: bool = True
     parallel_calls: bool = True
     stream_usage: bool = True
+    images: bool = True
+    files: bool = False
+    after_results: Literal["user", "assistant"] = "user"
     schemas: SchemaForm = "openai"
     echo: tuple[str, ...] = ()
 
@@ -73,7 +79,7 @@ SERVERS: tuple[Server, ...] = (
         "https://api.openai.com/v1",
         ("OPENAI_API_KEY",),
         ("api.openai.com", ".api.openai.com"),
-        Wishes(max_tokens="max_completion_tokens"),
+        Wishes(max_tokens="max_completion_tokens", files=True),
     ),
     Server(
         "azure",
@@ -103,7 +109,7 @@ SERVERS: tuple[Server, ...] = (
         "https://api.deepseek.com/v1",
         ("DEEPSEEK_API_KEY",),
         ("api.deepseek.com",),
-        Wishes(beside_calls="empty", parallel_calls=False, echo=_REASONING),
+        Wishes(beside_calls="empty", parallel_calls=False, images=False, echo=_REASONING),
     ),
     Server("fireworks", "https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",), ("api.fireworks.ai",)),
     Server(
@@ -121,7 +127,7 @@ SERVERS: tuple[Server, ...] = (
         "https://api.mistral.ai/v1",
         ("MISTRAL_API_KEY",),
         ("api.mistral.ai", "codestral.mistral.ai"),
-        Wishes(beside_calls="empty", ids="nine", required="any", stream_usage=False),
+        Wishes(beside_calls="empty", ids="nine", required="any", stream_usage=False, after_results="assistant"),
     ),
     Server(
         "moonshot",
@@ -137,7 +143,7 @@ SERVERS: tuple[Server, ...] = (
         "https://openrouter.ai/api/v1",
         ("OPENROUTER_API_KEY",),
         ("openrouter.ai",),
-        Wishes(echo=("reasoning_details",)),
+        Wishes(files=True, echo=("reasoning_details",)),
     ),
     Server("perplexity", "https://api.perplexity.ai", ("PERPLEXITY_API_KEY",), ("api.perplexity.ai",)),
     Server(

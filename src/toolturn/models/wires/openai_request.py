@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from json.encoder import encode_basestring
 from typing import Any
 
 from ...arguments import parse_arguments
 from ...codec import plain
+from ...content import as_text, data_of
 from ...errors import InvalidToolArguments
 from ...messages import ChatMessage, FilePart, ImagePart, TextPart, ToolCall, text_of
 from ...model import ModelSettings
@@ -28,6 +29,15 @@ _MAX_SHOWN = 2000
 
 EMPTY_RESULT = "(no output)"
 """What stands in for the text of a result that has none: some servers refuse it empty."""
+
+SHOWN = "These belong to results of tools; they are no words of the user."
+"""What begins the message of the user that holds the images of results."""
+
+# https://platform.openai.com/docs/guides/images-vision and the others know these, a file is a PDF
+_IMAGES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_FILES = frozenset(("application/pdf",))
+
+_BRIDGE = b'{"role":"assistant","content":"OK."}'
 
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False, allow_nan=False).encode
 
@@ -75,7 +85,7 @@ class _Trail:
     def __init__(self) -> None:
         self.before: list[ChatMessage] = []
         self.pieces: list[bytes] = []
-        self.waiting: list[Any] = []
+        self.waiting: list[tuple[Any, list[bytes]]] = []
         self.ids: set[Any] = set()
 
 
@@ -84,7 +94,7 @@ class _Kept:
 
     __slots__ = ("encoder", "later", "piece", "trail")
 
-    def __init__(self, encoder: Encoder, piece: bytes, later: list[Any]) -> None:
+    def __init__(self, encoder: Encoder, piece: bytes, later: list[bytes]) -> None:
         self.encoder = encoder
         self.piece = piece
         self.later = later
@@ -100,18 +110,20 @@ class Encoder:
         aliases: The wire's name of each tool that can not keep its own.
     """
 
-    __slots__ = ("_aliases", "_origin", "_wishes")
+    __slots__ = ("_aliases", "_bridges", "_origin", "_wishes")
 
     def __init__(self, wishes: Wishes, origin: str, aliases: Mapping[str, str]) -> None:
         self._wishes = wishes
+        self._bridges = wishes.after_results == "assistant"
         self._origin = origin
         self._aliases = aliases
 
     def encode(self, messages: Sequence[ChatMessage]) -> tuple[list[bytes], Collection[Any]]:
         """Return each message as JSON, and the ids of the calls that are answered in them.
 
-        Images of tool results follow the results in a message of the user. Of a transcript that was encoded before
-        only what is new is looked at.
+        A result may hold only text on this wire, so images and files of results follow the last result of their batch
+        in a message of the user, each behind the name of its call. Of a transcript that was encoded before only what
+        is new is looked at.
 
         Args:
             messages: A valid transcript.
@@ -125,16 +137,19 @@ class Encoder:
             last = self._kept(message)
             if message.role == "tool":
                 trail.ids.add(message.tool_call_id if isinstance(message.tool_call_id, str) else None)
+                if last.later:
+                    trail.waiting.append((message.tool_call_id, last.later))
             elif trail.waiting:
-                trail.pieces.append(self._shown(trail.waiting))
+                trail.pieces += self._shown(trail.waiting, messages, place)
                 trail.waiting = []
+            elif self._bridges and message.role == "user" and place and messages[place - 1].role == "tool":
+                trail.pieces.append(_BRIDGE)
             trail.pieces.append(last.piece)
-            trail.waiting += last.later
         if last is not None:
             trail.before += messages[max(start - 1, 0) : -1]
             last.trail = trail
         if trail.waiting:
-            return [*trail.pieces, self._shown(trail.waiting)], trail.ids
+            return [*trail.pieces, *self._shown(trail.waiting, messages, len(messages))], trail.ids
         return trail.pieces, trail.ids
 
     def _known(self, messages: Sequence[ChatMessage]) -> tuple[int, _Trail | None]:
@@ -156,12 +171,12 @@ class Encoder:
     def _kept(self, message: ChatMessage) -> _Kept:
         kept: _Kept | None = getattr(message, "_encoded", None)
         if kept is None or kept.encoder is not self:
-            later: list[Any] = []
+            later: list[bytes] = []
             kept = _Kept(self, self._one(message, later), later)
             object.__setattr__(message, "_encoded", kept)
         return kept
 
-    def _one(self, message: ChatMessage, later: list[Any]) -> bytes:
+    def _one(self, message: ChatMessage, later: list[bytes]) -> bytes:
         role = message.role
         content: Any = message.content
         if role == "tool":
@@ -173,7 +188,7 @@ class Encoder:
             return to_bytes(self._assistant(message))
         if role in ("system", "developer"):
             return to_bytes({"role": self._wishes.system, "content": _parts(content)})
-        return to_bytes({"role": role, "content": _parts(content)})
+        return to_bytes({"role": role, "content": _parts(content) if self._wishes.images else as_text(content)})
 
     def _assistant(self, message: ChatMessage) -> dict[str, Any]:
         wishes = self._wishes
@@ -210,18 +225,40 @@ class Encoder:
             **(more or {}),
         }
 
-    def _result_text(self, content: Any, later: list[Any]) -> str:
-        text = text_of(content)
-        if isinstance(content, (list, tuple)):
-            shown = [part for part in content if isinstance(part, (ImagePart, FilePart))]
-            if shown:
-                later += [_part(part) for part in shown]
-                text = f"{text}\n(shown in the next message)".lstrip()
-        return text
+    def _result_text(self, content: Any, later: list[bytes]) -> str:
+        """The text of a result in parts; what of it can be shown goes to ``later``."""
 
-    @staticmethod
-    def _shown(waiting: list[Any]) -> bytes:
-        return to_bytes({"role": "user", "content": [{"type": "text", "text": "From the tool:"}, *waiting]})
+        def note(part: ImagePart | FilePart) -> str:
+            if not self._can_show(part):
+                return "can not be shown"
+            later.append(to_bytes(_part(part)))
+            return "shown in the next message of the user"
+
+        return as_text(content, note)
+
+    def _can_show(self, part: ImagePart | FilePart) -> bool:
+        data = data_of(part.url)
+        if isinstance(part, FilePart):
+            return self._wishes.files and data is not None and data[0] in _FILES
+        fits = data[0] in _IMAGES if data else part.url.startswith(("https://", "http://"))
+        return self._wishes.images and fits
+
+    def _shown(
+        self, waiting: list[tuple[Any, list[bytes]]], messages: Sequence[ChatMessage], end: int
+    ) -> Iterator[bytes]:
+        """What shows the images and files of the results that end there, each behind the name of its call."""
+        if self._bridges:
+            yield _BRIDGE
+        while end and messages[end - 1].role == "tool":
+            end -= 1
+        names = {call.id: call.name for call in messages[end - 1].tool_calls or ()} if end else {}
+        pieces = [to_bytes({"type": "text", "text": SHOWN})]
+        for call_id, parts in waiting:
+            name = wire_name(names[call_id]) if call_id in names else "a tool"
+            name = self._aliases.get(names.get(call_id, ""), name)
+            pieces.append(to_bytes({"type": "text", "text": f"{name}, call {wire_id(call_id, self._wishes)}:"}))
+            pieces += parts
+        yield b'{"role":"user","content":[' + b",".join(pieces) + b"]}"
 
 
 def _parts(content: Any) -> Any:
@@ -238,7 +275,7 @@ def _part(part: Any) -> Any:
     if isinstance(part, ImagePart):
         return {"type": "image_url", "image_url": {"url": part.url}}
     if isinstance(part, FilePart):
-        return {"type": "file", "file": {"file_data": part.url, **({"filename": part.name} if part.name else {})}}
+        return {"type": "file", "file": {"file_data": part.url, "filename": part.name or "file"}}
     return {"type": "text", "text": part} if isinstance(part, str) else part
 
 
