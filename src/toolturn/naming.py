@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from .model import ChatModel
-from .plugins import PluginError, model_plugin, plugin_tools, plugins
+from .plugins import PluginError, model_plugin, plugin_tools, plugins, unknown
 from .tools import ToolSet
 
 EMBEDDED = "local"
@@ -123,8 +123,6 @@ def _split(name: str) -> tuple[str, str | None]:
 
 
 def _of_plugin(box: str, wanted: set[str] | None, own: Iterable[str]) -> ToolSet:
-    from .persona_keys import unknown
-
     there = [plugin.name for plugin in plugins("toolboxes")]
     if ":" not in box and box not in there:
         raise ValueError(unknown("toolbox", box, [*own, *there]))

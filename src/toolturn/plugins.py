@@ -147,9 +147,7 @@ def find_plugin(kind: Kind, name: str) -> Plugin:
             text = f"there are several {_ONE[kind]} plug-ins {name!r}, of {brought}; write {which}"
             raise PluginError(text, kind, name)
     names = [plugin.name for plugin in there]
-    near = get_close_matches(name, names, 1)
-    told = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}" if names else "there are none"
-    raise PluginError(f"there is no {_ONE[kind]} plug-in {name!r}; {told}", kind, name)
+    raise PluginError(unknown(f"{_ONE[kind]} plug-in", name, names), kind, name)
 
 
 def model_plugin(name: str) -> tuple[Plugin, str] | None:
@@ -171,6 +169,21 @@ def model_plugin(name: str) -> tuple[Plugin, str] | None:
     if full:
         return find_plugin("models", f"{first}:{second}"), later
     return (find_plugin("models", first), rest) if same else None
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Return a sentence about a name that nobody knows, with the nearest one that is known.
+
+    Args:
+        what: What it should name.
+        name: The name.
+        known: Those that are known.
+    """
+    names = list(dict.fromkeys(known))
+    near = get_close_matches(name.lower(), names, 1)
+    if near:
+        return f"there is no {what} {name!r:.100}; did you mean {near[0]!r}?"
+    return f"there is no {what} {name!r:.100}" + (f" (known: {', '.join(names)})" if names else "")
 
 
 def entries_of(group: str) -> Iterable[EntryPoint]:

@@ -1,44 +1,16 @@
-"""The keys of a persona file: what stands where, what was renamed or moved, and what is wrong with a section.
+"""The keys of a persona file: what stands where, in which form, and what was renamed or moved.
 
 A persona file is what OpenVoiceOS reads too; this module imports nothing of it, nor anything else that is heavy.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
-
-Level: TypeAlias = Literal["problem", "warning", "note"]
-"""A ``problem`` keeps a persona from being used, a ``warning`` is most likely a mistake, a ``note`` is good to know."""
+from typing import Literal, TypeAlias
 
 Form: TypeAlias = Literal["text", "texts", "text or texts", "whole", "number", "yes or no", "object", "any"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that stands in a persona file and should be known.
-
-    Args:
-        level: How bad it is.
-        place: Where, as a path from the root ``$``.
-        text: One sentence for people.
-        line: The line, from 1, where the file is no JSON.
-        column: The column, from 1, likewise.
-    """
-
-    level: Level
-    place: str
-    text: str
-    line: int | None = None
-    column: int | None = None
-
-    def __str__(self) -> str:
-        where = self.place if self.line is None else f"line {self.line}, column {self.column}"
-        return f"{where}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +23,7 @@ class Keys:
         wrong: Keys that are not read there, each with a sentence about what to write instead.
         least: The least number that a key may have.
         needed: Keys that must be there.
+        choices: The texts that a key may have.
     """
 
     known: Mapping[str, Form]
@@ -58,6 +31,7 @@ class Keys:
     wrong: Mapping[str, str] = field(default_factory=dict)
     least: Mapping[str, float] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 # --- the tables ----------------------------------------------------------------------------
@@ -75,16 +49,16 @@ ENGINES: Mapping[str, Literal["native", "react"]] = MappingProxyType(
 OVOS_BRAIN = "ovos-chat-openai-plugin"
 OWN_BRAIN = "toolturn-brain"
 MEMORY = "ovos-agents-short-term-memory-plugin"
-MCP_TOOLBOXES = ("ovos-mcp-toolbox", "mcp")
+MCP_TOOLBOXES = ("ovos-mcp-toolbox", "toolturn-mcp", "mcp")
 
 SAME_TOOLBOX: Mapping[str, str] = MappingProxyType(
     {
         "ovos-math-tools": "math",
         "ovos-clock-tools": "clock",
-        "toolturn-clock-tools": "clock",
-        "toolturn-math-tools": "math",
-        "toolturn-units-tools": "units",
-        "toolturn-files-tools": "files",
+        "toolturn-clock": "clock",
+        "toolturn-math": "math",
+        "toolturn-units": "units",
+        "toolturn-files": "files",
     }
 )
 """Ids of toolboxes in OpenVoiceOS, and the toolbox that does the same here."""
@@ -113,25 +87,63 @@ PERSONA = Keys(
 ENGINE = Keys(
     {
         "brain": "text",
-        "toolboxes": "texts",
+        "toolboxes": "text or texts",
         "max_iterations": "whole",
-        "system_prompt": "text",
         "enabled": "yes or no",
+        "lang": "text",
+        "system_prompt": "text",
         "supports_tools": "yes or no",
         "max_tool_calls": "whole",
-        "timeout": "number",
-        "max_turn_tokens": "whole",
+        "max_repeats": "whole",
         "max_result_bytes": "whole",
+        "max_turn_tokens": "whole",
+        "timeout": "number",
+        "tool_timeout": "number",
+        "parallel_tools": "whole",
+        "preamble": "text",
+        "tool_causes": "yes or no",
+        "tool_names": "text",
+        "brain_attempts": "whole",
+        "one_turn_per_session": "yes or no",
+        "keep_tool_calls": "whole",
+        "react": "object",
+        "strict": "yes or no",
     },
     {
         "chat_module": "brain",
-        "model": "brain",
+        "llm": "brain",
+        "solver": "brain",
+        "chat_engine": "brain",
         "tools": "toolboxes",
         "toolbox": "toolboxes",
+        "tool_boxes": "toolboxes",
+        "max_iters": "max_iterations",
+        "iterations": "max_iterations",
+        "max_turns": "max_iterations",
+        "max_steps": "max_iterations",
         "persona": "system_prompt",
+        "prompt": "system_prompt",
+        "system": "system_prompt",
+        "language": "lang",
+        "concurrency": "parallel_tools",
     },
-    {"api_url": "it belongs into the section of the brain", "key": "it belongs into the section of the brain"},
-    {"max_iterations": 0, "max_tool_calls": 0, "timeout": 0.001, "max_turn_tokens": 1, "max_result_bytes": 256},
+    dict.fromkeys(
+        ("api_url", "base_url", "key", "api_key", "model", "temperature", "max_tokens", "top_p", "seed", "stop"),
+        "it belongs into the section of the brain",
+    ),
+    {
+        "max_iterations": 0,
+        "max_tool_calls": 0,
+        "max_repeats": 2,
+        "max_result_bytes": 256,
+        "max_turn_tokens": 1,
+        "timeout": 0.001,
+        "tool_timeout": 0.001,
+        "parallel_tools": 1,
+        "brain_attempts": 1,
+        "keep_tool_calls": 0,
+    },
+    choices={"preamble": ("speak", "hold"), "tool_names": ("first", "prefix")},
 )
 
 _REPLY: dict[str, Form] = {
@@ -143,7 +155,14 @@ _REPLY: dict[str, Form] = {
     "system_prompt": "text",
 }
 _REPLY_LEAST = {"max_tokens": 1, "temperature": 0, "top_p": 0, "frequency_penalty": -2, "presence_penalty": -2}
-_REPLY_RENAMED = {"api_key": "key", "apikey": "key", "token": "key", "persona": "system_prompt"}
+_REPLY_RENAMED = {
+    "api_key": "key",
+    "apikey": "key",
+    "token": "key",
+    "persona": "system_prompt",
+    "prompt": "system_prompt",
+    "initial_prompt": "system_prompt",
+}
 
 BRAINS: Mapping[str, Keys] = MappingProxyType(
     {
@@ -166,6 +185,7 @@ BRAINS: Mapping[str, Keys] = MappingProxyType(
                 "endpoint": "api_url",
                 "stop": "stop_token",
                 "extra": "extra_params",
+                "allow_system_prompt": "allow_system_prompts",
             },
             least=_REPLY_LEAST,
         ),
@@ -195,9 +215,8 @@ MEMORY_KEYS = Keys(
     {"system_prompt": "text", "max_history": "whole"}, {"persona": "system_prompt"}, least={"max_history": 0}
 )
 
-MCP = Keys(
+MCP_SERVER = Keys(
     {
-        "name": "text",
         "transport": "text",
         "type": "text",
         "command": "text",
@@ -213,98 +232,27 @@ MCP = Keys(
         "deny": "texts",
         "trust_hints": "yes or no",
         "max_bytes": "whole",
-        "mcpServers": "object",
     },
-    {"servers": "mcpServers", "arguments": "args", "environment": "env", "address": "url"},
+    {"arguments": "args", "environment": "env", "address": "url"},
     least={"timeout": 0.001, "start_timeout": 0.001, "close_timeout": 0.001, "max_bytes": 1000},
 )
 
+MCP = Keys(
+    {**MCP_SERVER.known, "servers": "any", "mcpServers": "object", "file": "text", "names": "text", "enabled": "any"},
+    MCP_SERVER.renamed,
+    least=MCP_SERVER.least,
+    choices={"names": ("auto", "prefixed")},
+)
+"""The section of MCP servers: one of them as in :data:`MCP_SERVER`, or several."""
+
+_BOX: dict[str, Form] = {"timeout": "number", "enabled": "yes or no"}
+
 FILES = Keys(
-    {"folders": "texts", "write": "yes or no"},
-    {
-        "folder": "folders",
-        "root": "folders",
-        "roots": "folders",
-        "paths": "folders",
-        "allow_write": "write",
-    },
+    {**_BOX, "folders": "any", "write": "yes or no", "approval": "any"},
+    {"folder": "folders", "root": "folders", "roots": "folders", "paths": "folders", "allow_write": "write"},
+    least={"timeout": 0.001},
     needed=("folders",),
 )
-
-
-# --- checking ------------------------------------------------------------------------------
-
-
-def below(place: str, key: str | int) -> str:
-    """Return the path of what stands below a place.
-
-    Args:
-        place: A path from the root ``$``.
-        key: A key, or the index of an entry in a list.
-    """
-    if isinstance(key, int):
-        return f"{place}[{key}]"
-    return f"{place}.{key}" if key.isidentifier() else f'{place}["{key}"]'
-
-
-def check_section(
-    section: Mapping[str, Any], keys: Keys, place: str = "$", *, sections: Collection[str] = ()
-) -> list[Finding]:
-    """Return what is wrong with the keys and the forms of the values of a section.
-
-    Args:
-        section: The section.
-        keys: What may stand there.
-        place: Where the section stands.
-        sections: Further keys that are known, such as those of the sections in it.
-    """
-    found: list[Finding] = []
-    for key, value in section.items():
-        where = below(place, str(key))
-        if key in keys.known:
-            found += _of_value(key, value, keys, where)
-        elif key in sections:
-            continue
-        elif key in keys.wrong:
-            found.append(Finding("warning", where, f"{key} is not read here: {keys.wrong[key]}"))
-        elif key in keys.renamed:
-            right = keys.renamed[key]
-            told = f"the key is {right}" + (", which is there too and counts" if right in section else "")
-            found.append(Finding("warning", where, told))
-            if right not in section:
-                found += _of_value(right, value, keys, where)
-        else:
-            found.append(Finding("warning", where, unknown("key", str(key), (*keys.known, *sections))))
-    for key in keys.needed:
-        if not any(name in section for name in (key, *(old for old, new in keys.renamed.items() if new == key))):
-            found.append(Finding("problem", below(place, key), f"{key} is missing"))
-    return found
-
-
-def check_engine(section: Mapping[str, Any], place: str = "$") -> list[Finding]:
-    """Return what is wrong with the section of an engine, and with those in it whose keys are known.
-
-    Args:
-        section: The section.
-        place: Where it stands.
-    """
-    brain, boxes = section.get("brain"), section.get("toolboxes")
-    inside = [text for text in (brain, *(boxes if isinstance(boxes, list) else ())) if isinstance(text, str)]
-    found = check_section(section, ENGINE, place, sections=[*inside, *BRAINS, *SAME_TOOLBOX, *MCP_TOOLBOXES])
-    for key in dict.fromkeys([*inside, *(name for name in BRAINS if name in section)]):
-        if key not in section:
-            continue
-        inner, where = section[key], below(place, key)
-        if not isinstance(inner, Mapping):
-            found.append(Finding("problem", where, f"the section of {key} must be an object"))
-            continue
-        if key in BRAINS and key != brain:
-            named = f"brain is {brain!r}" if brain else f'write "brain": "{key}"'
-            found.append(Finding("warning", where, f"this section is not used: {named}"))
-        keys = keys_of(key)
-        if keys is not None:
-            found += check_section(inner, keys, where)
-    return found
 
 
 def keys_of(name: str) -> Keys | None:
@@ -321,99 +269,5 @@ def keys_of(name: str) -> Keys | None:
         case "files":
             return FILES
         case "clock" | "math" | "units":
-            return Keys({})
+            return Keys(_BOX, least={"timeout": 0.001})
     return MEMORY_KEYS if name == MEMORY else None
-
-
-def value_of(section: Mapping[str, Any], key: str, keys: Keys) -> Any:
-    """Return the value of a key, also where it stands under an old name; None where there is none.
-
-    Args:
-        section: The section.
-        key: The key as it is called now.
-        keys: What may stand there.
-    """
-    if key in section:
-        return section[key]
-    return next((section[old] for old, new in keys.renamed.items() if new == key and old in section), None)
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Return a sentence about a name that nobody knows, with the nearest one that is known.
-
-    Args:
-        what: What it should name.
-        name: The name.
-        known: Those that are known.
-    """
-    names = list(dict.fromkeys(known))
-    near = get_close_matches(name.lower(), names, 1)
-    if near:
-        return f"there is no {what} {name!r:.100}; did you mean {near[0]!r}?"
-    return f"there is no {what} {name!r:.100}" + (f" (known: {', '.join(names)})" if names else "")
-
-
-_FORMS: Mapping[Form, str] = {
-    "text": "a text",
-    "texts": "a list of texts",
-    "text or texts": "a text or a list of texts",
-    "whole": "a whole number",
-    "number": "a number",
-    "yes or no": "true or false",
-    "object": "an object",
-}
-
-
-def _of_value(key: str, value: Any, keys: Keys, place: str) -> list[Finding]:
-    form = keys.known[key]
-    if value is None and key not in keys.needed:
-        return []
-    if form in ("whole", "number") and isinstance(value, str) and _number(value, form) is not None:
-        return [Finding("warning", place, f"{key} is a text; write {value.strip()} without the quotation marks")]
-    if not _fits(value, form):
-        return [Finding("problem", place, f"{key} must be {_FORMS[form]}")]
-    if form == "text" and key in keys.needed and not value.strip():
-        return [Finding("problem", place, f"{key} must not be empty")]
-    least = keys.least.get(key)
-    if least is not None and value < least:
-        return [Finding("problem", place, f"{key} must be at least {least:g}")]
-    return []
-
-
-def _fits(value: Any, form: Form) -> bool:
-    match form:
-        case "text":
-            return isinstance(value, str)
-        case "texts":
-            return isinstance(value, list) and all(isinstance(item, str) for item in value)
-        case "text or texts":
-            return isinstance(value, str) or _fits(value, "texts")
-        case "whole":
-            return type(value) is int
-        case "number":
-            return type(value) in (int, float) and math.isfinite(value)
-        case "yes or no":
-            return isinstance(value, bool)
-        case "object":
-            return isinstance(value, Mapping)
-    return True
-
-
-def _number(text: str, form: Form) -> float | None:
-    try:
-        value = int(text) if form == "whole" else float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def number_of(value: Any) -> Any:
-    """Return a number that may stand there as a text, as a number.
-
-    Args:
-        value: A number, or anything else, which is returned as it is.
-    """
-    if not isinstance(value, str):
-        return value
-    whole = _number(value, "whole")
-    return _number(value, "number") if whole is None else whole
