@@ -18,7 +18,7 @@ from toolturn import (
 )
 from toolturn.testing import ScriptedModel, calls
 
-from .support import HELLO, Nothing, Signal, one_call, run, tool_of
+from .support import HELLO, Nothing, Signal, Word, one_call, run, tool_of
 
 
 async def _for_ever() -> None:
@@ -95,6 +95,77 @@ def test_a_task_group_whose_child_fails_is_a_failure_of_the_tool() -> None:
     assert record.status == "error"
     assert record.error is not None
     assert record.error.startswith("ExceptionGroup")
+
+
+async def _fails_soon() -> None:
+    await asyncio.sleep(0)
+    raise LookupError("child")
+
+
+def test_a_task_group_whose_child_fails_while_it_is_waited_for_is_a_failure_of_the_tool() -> None:
+    async def handler(request: Nothing) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_fails_soon())
+
+    record = one_call(handler)
+    assert record.status == "error"
+    assert str(record.error).startswith("ExceptionGroup")
+
+
+def test_a_handler_may_deal_with_a_child_that_fails_while_it_is_waited_for() -> None:
+    left: list[int] = []
+
+    async def inner() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_fails_soon())
+            group.create_task(_for_ever())
+
+    async def handler(request: Nothing) -> dict[str, str]:
+        for _ in range(2):
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(inner())
+                    group.create_task(_for_ever())
+            except* LookupError:
+                task = asyncio.current_task()
+                assert task is not None
+                left.append(task.cancelling())
+        await asyncio.sleep(0)
+        return {"word": "dealt with"}
+
+    record = one_call(handler, tool_options={"result_model": Word})
+    assert record.message.content == '{"word":"dealt with"}'
+    assert left == [0, 0]
+
+
+def test_a_cancel_from_outside_is_one_while_a_group_whose_child_has_failed_waits_for_the_others() -> None:
+    async def main() -> None:
+        cleans, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> None:
+            try:
+                await _for_ever()
+            finally:
+                cleans.set()
+                await go_on.wait()
+
+        async def handler(request: Nothing) -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(slow())
+                group.create_task(_fails_soon())
+
+        turn = Turn()
+        model = ScriptedModel([calls(("act", "{}"))])
+        task = asyncio.ensure_future(run_tool_loop(HELLO, [tool_of(handler)], model, turn=turn))
+        await cleans.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [record.status for record in turn.records] == ["cancelled"]
+
+    run(main())
 
 
 def test_a_handler_that_cancels_a_task_of_its_own_goes_on() -> None:

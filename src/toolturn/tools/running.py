@@ -7,8 +7,9 @@ import contextlib
 import contextvars
 import os
 import queue
+import sys
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -43,7 +44,7 @@ class Guarded:
         keep: A value that is given in spite of a cancel is kept, as of a model whose reply came all the same.
     """
 
-    __slots__ = ("_coroutine", "_grace", "_keep", "_waits_for")
+    __slots__ = ("_coroutine", "_forgotten", "_grace", "_keep", "_waits_for")
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, Any], waits_for: Any, grace: float, *, keep: bool = False
@@ -52,6 +53,7 @@ class Guarded:
         self._coroutine = coroutine
         self._waits_for = waits_for
         self._grace = grace
+        self._forgotten: tuple[Any, ...] = ()
 
     def __await__(self) -> Generator[Any, Any, Any]:
         """Step the coroutine to its end.
@@ -107,7 +109,7 @@ class Guarded:
                             break
                     elif waits_for is not None and waits_for.cancel():
                         # as a task does: what is waited for is cancelled, and where it can not be, the coroutine is
-                        if cancel is None and task.cancelling() > before:
+                        if cancel is None and self._is_cancelled(task, before):
                             cancel, deadline = error, asyncio.get_running_loop().time() + self._grace
                         error = None
             except GeneratorExit:
@@ -120,8 +122,17 @@ class Guarded:
                 raise cancel from LeftBehind()
             except BaseException as exc:  # noqa: BLE001 - passed on to where it belongs
                 error = exc
-            if isinstance(error, asyncio.CancelledError) and cancel is None and task.cancelling() > before:
+            if isinstance(error, asyncio.CancelledError) and cancel is None and self._is_cancelled(task, before):
                 cancel, deadline = error, asyncio.get_running_loop().time() + self._grace
+
+    def _is_cancelled(self, task: asyncio.Task[Any], before: int) -> bool:
+        """Whether the cancel that comes now is one that the coroutine will not take back by itself."""
+        if task.cancelling() > before and _GROUP_EXIT is not None:
+            for group in _groups_that_wait(self._coroutine):
+                if group._parent_task is task and group._parent_cancel_requested and group not in self._forgotten:
+                    self._forgotten += (group,)
+                    task.uncancel()
+        return task.cancelling() > before
 
     def _close(self) -> None:
         for _ in range(3):
@@ -133,6 +144,21 @@ class Guarded:
                 pass
             return
         _keep_for_ever(self._coroutine)
+
+
+# A task group whose child fails while the group waits for it cancels its own task; before Python 3.13 it never takes
+# that back (https://github.com/python/cpython/issues/116720), and it would look like a cancel from outside.
+_GROUP_EXIT = asyncio.TaskGroup.__aexit__.__code__ if sys.version_info < (3, 13) else None
+
+
+def _groups_that_wait(coroutine: Any) -> Iterator[Any]:
+    """The task groups at whose end a coroutine waits, the outermost first."""
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None)
+        # one that was left by an exception, its own cancel among them, has taken that back or never made one
+        if frame is not None and frame.f_code is _GROUP_EXIT and frame.f_locals["et"] is None:
+            yield frame.f_locals["self"]
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
 
 
 def _keep_for_ever(coroutine: Coroutine[Any, Any, Any]) -> None:
