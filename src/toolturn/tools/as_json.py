@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Set, ValuesView
 from dataclasses import fields, is_dataclass
+from pathlib import PurePath
 from typing import Any
 
 from pydantic import BaseModel
@@ -76,6 +77,8 @@ def _told(value: Any, depth: int) -> Any:
         except UnicodeDecodeError:
             size = len(bytes(value))
             return "[1 byte]" if size == 1 else f"[{size} bytes]"
+    if isinstance(value, PurePath):
+        return str(value)
     if depth >= _DEEPEST:
         return value
     if isinstance(value, BaseModel):
