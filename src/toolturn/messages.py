@@ -29,6 +29,9 @@ class ImagePart:
     url: str
     type: Literal["image_url"] = "image_url"
 
+    def __repr__(self) -> str:
+        return f"ImagePart(url={_without_data(self.url)!r})"
+
 
 @frozen
 class FilePart:
@@ -42,6 +45,17 @@ class FilePart:
     url: str
     name: str = ""
     type: Literal["file"] = "file"
+
+    def __repr__(self) -> str:
+        return f"FilePart(url={_without_data(self.url)!r}, name={self.name!r})"
+
+
+def _without_data(url: object) -> object:
+    """The address without the base64 in it, of which logs and tracebacks would be full."""
+    if not isinstance(url, str) or not url.startswith("data:"):
+        return url
+    head, comma, data = url.partition(",")
+    return f"{head},… {len(data)} characters" if comma else url
 
 
 ContentPart: TypeAlias = TextPart | ImagePart | FilePart

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from toolturn import ChatMessage, ChatResponse, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
+from toolturn import ChatMessage, ChatResponse, FilePart, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
 from toolturn.codec import message_to_dict
 from toolturn.messages import text_of
 
@@ -91,6 +91,15 @@ def test_the_encoded_form_does_not_go_along(again: Any) -> None:
     copied = again(encoded(ChatMessage("user", "Hi."), "kept"))
     assert copied == ChatMessage("user", "Hi.")
     assert not hasattr(copied, "_encoded")
+
+
+def test_a_printed_part_shows_its_address_and_never_its_data() -> None:
+    assert repr(ImagePart("https://x.org/a.png")) == "ImagePart(url='https://x.org/a.png')"
+    parts = [ImagePart("data:image/png;base64,AAAA"), FilePart("data:application/pdf;base64,AAAA", "a.pdf")]
+    assert str(ChatMessage("tool", parts)).count("base64,… 4 characters'") == 2
+    assert "AAAA" not in str(parts)
+    assert repr(ImagePart("data:")) == "ImagePart(url='data:')"
+    assert repr(ImagePart(7)) == "ImagePart(url=7)"  # type: ignore[arg-type]
 
 
 def test_the_encoded_form_is_not_written() -> None:

@@ -7,6 +7,7 @@ one; otherwise, and where it can not be had, the tests are skipped and say why.
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib.util
 import json
 import os
@@ -23,6 +24,8 @@ from typing import Any
 
 import pytest
 
+from toolturn import ImagePart, ToolCallRecord
+from toolturn.content import as_text
 from toolturn.events import Event
 from toolturn.mcp import Http, Stdio, mcp_servers
 
@@ -160,9 +163,7 @@ def test_filesystem_writes_within_its_folder_only(tmp_path: Path) -> None:
             assert record.status == "error"
             (folder / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(3000))
             record = await observe(servers.tools, "read_media_file", {"path": str(folder / "p.png")})
-            assert "image/png" in content(record)
-            assert "3008 bytes" in content(record)
-            assert len(content(record)) < 200
+            assert as_text(record.message.content) == "[image image/png, 3008 bytes]"
 
     run(main())
     assert (folder / "a").read_text() == "one\n\ntwo ü\n"
@@ -184,6 +185,10 @@ def test_memory_keeps_what_it_was_told(tmp_path: Path) -> None:
 
 
 # --- the server that has everything -----------------------------------------------------
+
+
+def images(record: ToolCallRecord) -> list[ImagePart]:
+    return [part for part in record.message.content if isinstance(part, ImagePart)]
 
 
 @asynccontextmanager
@@ -225,12 +230,15 @@ def test_everything_is_the_same_over_both_transports(transport: str) -> None:
             async def said(name: str, /, **arguments: Any) -> str:
                 record = await observe(tools, name, arguments, emit=events.append)
                 assert record.status == "ok"
-                return content(record)
+                return as_text(record.message.content)
 
             assert await said("echo", message="hi") == "Echo: hi"
             assert "[image image/png, " in await said("get-tiny-image")
+            (image,) = images(await observe(tools, "get-tiny-image", {}))
+            assert base64.b64decode(image.url.partition(",")[2]).startswith(b"\x89PNG")
             assert (await said("get-resource-links", count=3)).count("[link to ") == 3
             assert "[resource demo://" in await said("get-resource-reference", resourceType="Blob", resourceId=1)
+            assert "[resource demo://" in await said("get-resource-reference", resourceType="Text", resourceId=1)
             assert set(json.loads(await said("get-structured-content", location="Chicago"))) >= {"temperature"}
             given = {"name": "x.gz", "data": "data:text/plain;base64,aGVsbG8=", "outputType": "resource"}
             assert "application/gzip" in await said("gzip-file-as-resource", **given)

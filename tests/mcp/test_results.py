@@ -1,4 +1,4 @@
-"""What a call gave becomes text for the model: every item in order, nothing twice, and never base64."""
+"""What a call gave becomes text and parts for the model: every item in order, nothing twice, no base64 in text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from mcp_types import CallToolResult, ListToolsResult
 from mcp_types.methods import validate_server_result
 
-from toolturn.mcp.results import result_text
+from toolturn import FilePart, ImagePart, TextPart
+from toolturn.content import as_text, content_of
+from toolturn.mcp.results import MAX_BINARY, result_content
 from toolturn.mcp.wire import mended_page, mended_result
+from toolturn.messages import Content
 
 from .support import bad, content, observe, one, run
 
@@ -21,9 +24,14 @@ PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 LONG = base64.b64encode(bytes(range(256)) * 20).decode()
 
 
+def given_by(result: dict[str, Any], fits: bool = False, **options: Any) -> Content:
+    """What is made of what a server sent."""
+    return result_content(CallToolResult.model_validate(mended_result(result), by_name=False), fits, **options)
+
+
 def shown(result: dict[str, Any], fits: bool = False) -> str:
-    """The text of what a server sent."""
-    return result_text(CallToolResult.model_validate(mended_result(result), by_name=False), fits)
+    """The text of what a server sent, for a model that reads text only."""
+    return as_text(given_by(result, fits))
 
 
 def text(*texts: str) -> list[dict[str, Any]]:
@@ -51,7 +59,7 @@ def test_all_items_are_shown_in_order() -> None:
         ({"type": "audio", "data": LONG, "mimeType": "audio/wav"}, "[audio audio/wav, 5120 bytes]"),
         (
             {"type": "resource", "resource": {"uri": "demo://x.gz", "mimeType": "application/gzip", "blob": LONG}},
-            "[resource demo://x.gz, application/gzip, 5120 bytes]",
+            "[file 'demo://x.gz', application/gzip, 5120 bytes]",
         ),
         (
             {"type": "resource_link", "uri": f"data:image/png;base64,{LONG}", "name": "p"},
@@ -61,6 +69,92 @@ def test_all_items_are_shown_in_order() -> None:
 )
 def test_what_is_no_text_is_named_with_type_and_size(item: dict[str, Any], expected: str) -> None:
     assert shown({"content": [*text("here:"), item]}) == f"here:\n{expected}"
+
+
+def test_images_and_files_are_parts_between_the_texts() -> None:
+    blob = {"uri": "demo://x.gz", "mimeType": "application/gzip", "blob": LONG}
+    items = [
+        *text("a", "b"),
+        {"type": "image", "data": PNG, "mimeType": "image/png"},
+        {"type": "resource", "resource": blob},
+        *text("c"),
+        {"type": "audio", "data": LONG, "mimeType": "audio/wav"},
+    ]
+    assert given_by({"content": items}) == [
+        TextPart("a\nb"),
+        ImagePart(f"data:image/png;base64,{PNG}"),
+        FilePart(f"data:application/gzip;base64,{LONG}", "demo://x.gz"),
+        TextPart("c"),
+        FilePart(f"data:audio/wav;base64,{LONG}"),
+    ]
+
+
+JPEG = base64.b64encode(b"\xff\xd8\xff\xe0 and more").decode()
+WEBP = base64.b64encode(b"RIFF\0\0\0\0WEBPVP8 ").decode()
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "url"),
+    [
+        (JPEG, "image/png", f"data:image/jpeg;base64,{JPEG}"),
+        (WEBP, "", f"data:image/webp;base64,{WEBP}"),
+        (PNG, "IMAGE/PNG; charset=binary", f"data:image/png;base64,{PNG}"),
+        (PNG, "banana", f"data:image/png;base64,{PNG}"),
+        (f"data:image/png;base64,{PNG}", "image/png", f"data:image/png;base64,{PNG}"),
+        (f"{PNG[:5]}\n{PNG[5:].rstrip('=')}", "image/png", f"data:image/png;base64,{PNG}"),
+        ("PHN2Zz4_", "image/svg+xml", "data:image/svg+xml;base64,PHN2Zz4/"),
+        ("AAAA", "image/x weird", "data:application/octet-stream;base64,AAAA"),
+    ],
+)
+def test_an_image_is_what_it_begins_as(data: str, kind: str, url: str) -> None:
+    item = {"type": "image", "data": data, "mimeType": kind}
+    assert given_by({"content": [item]}) == [ImagePart(url)]
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({"type": "image", "data": "not base64!", "mimeType": "image/png"}, "broken: its data is no base64"),
+        ({"type": "image", "data": "A", "mimeType": "image/png"}, "broken: its data is no base64"),
+        ({"type": "image", "data": "é", "mimeType": "image/png"}, "broken: its data is no base64"),
+        ({"type": "image", "data": "", "mimeType": "image/png"}, "0 bytes, broken: it is no such image"),
+        ({"type": "image", "data": "AAAA", "mimeType": "image/png"}, "3 bytes, broken: it is no such image"),
+        ({"type": "image", "data": "AAAA", "mimeType": "banana"}, "3 bytes, broken: it is no such image"),
+        ({"type": "resource", "resource": {"uri": "a:b", "blob": "?"}}, "of an unknown type, broken: its data"),
+    ],
+)
+def test_a_broken_image_is_told_of_and_never_sent(item: dict[str, Any], expected: str) -> None:
+    made = given_by({"content": [item]})
+    assert isinstance(made, str)
+    assert expected in made
+
+
+def test_what_is_too_large_is_named_and_what_fits_beside_it_is_kept() -> None:
+    items = [{"type": "image", "data": data, "mimeType": "image/png"} for data in (PNG, f"{PNG[:-1]}A{LONG}", PNG)]
+    assert given_by({"content": items}, max_binary=100) == [
+        ImagePart(f"data:image/png;base64,{PNG}"),
+        TextPart("[image image/png, 5129 bytes, too large to be shown]"),
+        ImagePart(f"data:image/png;base64,{PNG}"),
+    ]
+    assert given_by({"content": items[:1]}, max_binary=7) == "[image image/png, 8 bytes, too large to be shown]"
+    assert 4 * MAX_BINARY // 3 == 5_000_000
+
+
+def test_a_text_that_comes_as_bytes_is_text() -> None:
+    blob = base64.b64encode("Grüße".encode()).decode()
+    item = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "blob": blob}}
+    assert given_by({"content": [item]}) == "[resource file:///a]\nGrüße"
+    item["resource"] = {"uri": "file:///a", "mimeType": "text/plain", "blob": "/w=="}
+    assert given_by({"content": [item]}) == [FilePart("data:text/plain;base64,/w==", "file:///a")]
+
+
+def test_parts_reach_the_transcript_and_an_error_names_them() -> None:
+    items = [*text("a plot"), {"type": "image", "data": PNG, "mimeType": "image/png"}]
+    record = run(_called({"content": items}))
+    assert record.message.content == [TextPart("a plot"), ImagePart(f"data:image/png;base64,{PNG}")]
+    assert PNG not in str(record)
+    record = run(_called({"content": items, "isError": True}))
+    assert json.loads(content(record))["detail"] == "a plot\n[image image/png, 8 bytes]"
 
 
 def test_text_is_what_the_server_wrote_even_if_it_sounds_like_a_failure() -> None:
@@ -87,6 +181,12 @@ def test_structured_content_stands_for_text_that_says_the_same(
     items: list[Any], structured: Any, fits: bool, expected: str
 ) -> None:
     assert shown({"content": items, "structuredContent": structured}, fits) == expected
+
+
+def test_structured_content_that_is_the_items_again_adds_nothing() -> None:
+    items = [*text("a"), {"type": "image", "data": PNG, "mimeType": "image/png"}]
+    made = given_by({"content": items, "structuredContent": {"content": items}}, fits=True)
+    assert made == [TextPart("a"), ImagePart(f"data:image/png;base64,{PNG}")]
 
 
 def test_binary_parts_of_structured_content_are_named_by_size() -> None:
@@ -166,7 +266,9 @@ def test_any_result_becomes_one_of_the_protocol_and_a_text(raw: dict[str, Any]) 
     validate_server_result("tools/call", "2025-11-25", mended)
     result = CallToolResult.model_validate(mended, by_name=False)
     for fits in (False, True):
-        assert isinstance(result_text(result, fits), str)
+        made = result_content(result, fits)
+        assert content_of(made) == made
+        assert isinstance(as_text(made), str)
 
 
 _schema = st.fixed_dictionaries(

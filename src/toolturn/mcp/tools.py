@@ -9,11 +9,13 @@ import jsonschema_rs
 from mcp_types import CallToolResult
 from mcp_types import Tool as ListedTool
 
+from ..content import as_text
 from ..errors import ToolError
+from ..messages import Content, ContentPart, FilePart, TextPart
 from ..tools.context import ToolContext
 from ..tools.json_schema import SchemaTool
 from ..turn import Effect
-from .results import result_text
+from .results import result_content
 
 Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[CallToolResult]]
 
@@ -63,10 +65,11 @@ class McpTool(SchemaTool):
 
         async def handler(arguments: dict[str, Any], context: ToolContext) -> Any:
             result = await call(name, arguments, context)
-            text = clean(result_text(result, self._keeps_promise(result.structured_content)))
+            content = _cleaned(result_content(result, self._keeps_promise(result.structured_content)), clean)
             if result.is_error:
-                raise ToolError(text or f"the tool {name} of the MCP server {server} failed and did not say why")
-            return text or None
+                told = as_text(content)
+                raise ToolError(told or f"the tool {name} of the MCP server {server} failed and did not say why")
+            return content or None
 
         super().__init__(
             name,
@@ -89,6 +92,19 @@ class McpTool(SchemaTool):
         except Exception:  # noqa: BLE001 - a schema that can not be used promises nothing
             self._promised = None
             return False
+
+
+def _cleaned(content: Content, clean: Callable[[str], str]) -> Content:
+    """The content without secrets in its texts and names."""
+    if isinstance(content, str):
+        return clean(content)
+    made: list[ContentPart] = []
+    for part in content:
+        if isinstance(part, TextPart):
+            made.append(TextPart(clean(part.text)))
+        else:
+            made.append(FilePart(part.url, clean(part.name)) if isinstance(part, FilePart) else part)
+    return made
 
 
 def _nothing_outside(uri: str) -> Any:
