@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from ..content import as_text
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, text_of
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 
@@ -236,7 +237,7 @@ def fold(messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...]) -> tuple
     made: list[ChatMessage] = [ChatMessage("system", system)] if system else []
     results: list[str] = []
     for message in rest:
-        text = text_of(message.content)
+        text = as_text(message.content)
         if message.role == "tool":
             results.append(f"<tool_response>\n{text}\n</tool_response>")
             continue
@@ -297,14 +298,14 @@ def fold_result(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
     asked = max((i for i, message in enumerate(rest) if message.role == "user"), default=-1)
     made = [ChatMessage("system", f"{system}\n{_USE_RESULT}".strip())]
     made += [
-        ChatMessage(message.role, text_of(message.content))
+        ChatMessage(message.role, as_text(message.content))
         for message in rest[: max(asked, 0)]
         if message.role in ("user", "assistant") and not message.tool_calls
     ]
     results = [
-        text_of(message.content) for message in rest[asked + 1 :] if message.role == "tool" and not _is_error(message)
+        as_text(message.content) for message in rest[asked + 1 :] if message.role == "tool" and not _is_error(message)
     ]
-    question = text_of(rest[asked].content) if asked >= 0 else ""
+    question = as_text(rest[asked].content) if asked >= 0 else ""
     lines = "\n".join(f"Tool result: {result}" for result in results)
     made.append(ChatMessage("user", f"Question: {question}\n{lines}"))
     return tuple(made)

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..content import as_text
 from ..errors import ModelContextError, ModelError, ModelRequestError, ModelUnavailableError
-from ..messages import ChatMessage, ChatResponse, ToolDef, Usage, text_of
+from ..messages import ChatMessage, ChatResponse, ToolDef, Usage
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from .prompts import PromptStates
 from .weights import cache_folder
@@ -240,7 +241,7 @@ class LocalModel(ChatModel):
 
 def _sendable(message: ChatMessage) -> str:
     # half a surrogate pair has no form in what the library is sent
-    return text_of(message.content).encode("utf-8", "replace").decode()
+    return as_text(message.content).encode("utf-8", "replace").decode()
 
 
 def _processors() -> int:
