@@ -16,10 +16,11 @@ from types import CoroutineType
 from typing import Any, TypeAlias
 
 from .codec import dumps, plain
+from .content import bounded, content_of, encodable
 from .errors import InvalidToolArguments, ModelError, ModelStreamError, ToolError, ToolTimeoutError
 from .events import Emit, Reasoning, Text, ToolProgress
 from .limits import cap_text
-from .messages import ChatMessage, ChatResponse, ToolCall, ToolDef, Usage, text_of
+from .messages import ChatMessage, ChatResponse, Content, ToolCall, ToolDef, Usage, text_of
 from .model import Capabilities, ChatModel, Delta, ModelCallback, ModelSettings
 from .nesting import Budget, Ledger, Price, current, running
 from .results import Approval, ToolCallRecord, ToolStatus
@@ -267,6 +268,7 @@ class Performer:
         call = op.call
         status: ToolStatus = "ok"
         direct = False
+        content: Content
         failure: BaseException | None = None
         loop_key: str | None = None
         listener: _Listener | None = None
@@ -323,7 +325,7 @@ class Performer:
     def _record(
         self,
         op: CallTool,
-        content: str,
+        content: Content,
         direct: bool,
         status: ToolStatus,
         began: float,
@@ -332,12 +334,10 @@ class Performer:
         budget: Budget,
         loop_key: str | None = None,
     ) -> ToolCallRecord:
-        if not content.isascii():
-            try:
-                content.encode()
-            except UnicodeEncodeError:  # half a surrogate pair: no provider would take the transcript
-                content = content.encode("utf-8", "replace").decode()
-        content = cap_text(content, op.result_bytes)
+        if type(content) is str:
+            content = cap_text(content if content.isascii() else encodable(content), op.result_bytes)
+        else:
+            content = bounded(content, op.result_bytes)
         call = op.call
         message = ChatMessage("tool", content, None, call.id)
         error = None if failure is None else f"{type(failure).__name__}: {_text(failure)}"
@@ -400,9 +400,12 @@ async def _result_of(given: Any) -> ToolInvocationResult | None:
     if value is None:
         return None
     if isinstance(value, ToolInvocationResult):
-        if not isinstance(value.content, str):
-            raise TypeError(f"the content a hook gives must be text, not {type(value.content).__name__}")
-        return value
+        if type(value.content) is str:
+            return value
+        content = content_of(value.content)
+        if content is None:
+            raise TypeError(f"the content a hook gives must be text or parts, not {type(value.content).__name__}")
+        return replace(value, content=content)
     raise TypeError(f"a hook must return a ToolInvocationResult or None, not {type(value).__name__}")
 
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any, get_type_hints, overload
 from pydantic import BaseModel
 from pydantic_core import to_json
 
+from ..content import with_parts
+from ..messages import Content
 from .tool import Tool, exact_text, plain_function, takes_context
 
 
@@ -42,8 +44,8 @@ class FunctionTool(Tool[BaseModel, Any]):
     def _checked(self, result: Any) -> Any:
         return result
 
-    def _text(self, result: Any) -> str:
-        return result_text(result)
+    def _text(self, result: Any) -> Content:
+        return with_parts(result, result_text)
 
 
 def result_text(result: Any) -> str:
@@ -74,8 +76,9 @@ def tool(
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Make a tool of a function: parameters from its signature, descriptions from its docstring.
 
-    A text result is what the model reads; anything else becomes compact JSON. A parameter annotated
-    :class:`ToolContext` is not shown to the model.
+    A text result is what the model reads; an :class:`ImagePart` or :class:`FilePart`, alone or in a list with texts,
+    is shown to it; anything else becomes compact JSON. A parameter annotated :class:`ToolContext` is not shown to the
+    model.
 
     Args:
         function: With annotated parameters; plain or ``async``.
