@@ -347,7 +347,19 @@ def result_to_dict(result: ToolLoopResult) -> dict[str, Any]:
         "repairs": [asdict(repair) for repair in result.repairs],
         "messages": [message_to_dict(message) for message in result.messages],
         "tool_calls": [record_to_dict(record) for record in result.tool_calls],
+        "value": _value_to_json(result.value),
     }
+
+
+def _value_to_json(value: Any) -> Any:
+    if value is None:
+        return None
+    from pydantic_core import to_jsonable_python
+
+    try:
+        return to_jsonable_python(value)
+    except Exception:  # noqa: BLE001 - what can not be written is told as the text it has
+        return plain(value)
 
 
 def result_to_json(result: ToolLoopResult) -> str:
@@ -373,6 +385,7 @@ def result_from_json(text: str) -> ToolLoopResult:
             data["turn_id"],
             data["limit"],
             tuple(Repair(**repair) for repair in data["repairs"]),
+            data["value"],
         ),
     )
 

@@ -101,6 +101,9 @@ def _shapes() -> dict[str, Any]:
         retries=NonNegativeInt,
         nudges=NonNegativeInt,
         nudge=str,
+        draft=str,
+        required=str,
+        typed=bool,
         accepted=NonNegativeInt,
         seconds=NonNegativeFloat,
         usage=usage,
@@ -129,6 +132,7 @@ def _shapes() -> dict[str, Any]:
         repairs=list[repair],
         messages=list[message],
         tool_calls=list[record],
+        value=Any,
     )
     error = shape(
         "error",

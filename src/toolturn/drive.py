@@ -12,11 +12,11 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from .errors import ToolLoopError
 from .events import Answer, ApprovalAsked, Done, Emit, Iteration, Repaired, ToolCallStarted, ToolResult
-from .messages import ChatResponse
 from .perform import OpInterrupted, Perform
 from .results import Approval, ToolCallRecord, ToolLoopResult
-from .turn import AskApproval, CallModel, CallTool, Op, Outcome, ToolFailed, Turn
+from .turn import AskApproval, CallModel, CallTool, Op, Outcome, Turn
 from .turn.batch import denied
+from .turn.ops import record_of, response_of
 
 CANCELLED = "the turn was cancelled"
 
@@ -212,13 +212,12 @@ class _Drive:
         emit = self._emit
         if emit is not None:
             if type(op) is CallTool:
-                record = outcome.record if isinstance(outcome, ToolFailed) else outcome
-                emit(ToolResult(record))  # type: ignore[arg-type]  # apply has refused anything else
+                emit(ToolResult(record_of(outcome)))
             elif type(op) is AskApproval:
                 if isinstance(outcome, Approval) and not outcome.approved:
                     emit(ToolResult(denied(f"t{op.id[1:]}", op.call, outcome)))
-            elif isinstance(outcome, ChatResponse) and outcome.repairs:
-                for repair in turn.repairs[-len(outcome.repairs) :]:
+            elif (response := response_of(outcome)) is not None and response.repairs:
+                for repair in turn.repairs[-len(response.repairs) :]:
                     emit(Repaired(repair))
         if turn.limits.deadline is not None:
             self._look_at_the_clock(turn.limits.deadline)

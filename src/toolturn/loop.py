@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from . import codec
+from .answers import AnswerForm, answer_form
 from .background import background
 from .drive import Limiter, Siblings, drive, end_tasks
 from .errors import ToolLoopError
@@ -74,6 +75,8 @@ async def run_tool_loop(
     approve: Approve | None = None,
     emit: Emit | None = None,
     nudges: int = 0,
+    answer_type: Any = None,
+    require_tool: str | None = None,
 ) -> ToolLoopResult:
     """Run one bounded tool-calling turn.
 
@@ -103,13 +106,17 @@ async def run_tool_loop(
         emit: Is told of everything that happens, in order.
         nudges: How often a model that announced calls but made none, or replied nothing, is told so and asked once
             more; each time is an iteration.
+        answer_type: A pydantic model (or dataclass, or TypedDict) that the answer has to be an object of:
+            ``result.value``. An answer that does not fit goes back to the model, and each time is an iteration.
+        require_tool: The direct-return tool that the turn has to end in; ``result.value`` is what it returned.
 
     Returns:
         The answer with the whole transcript and the audit.
 
     Raises:
         ToolLoopError: The turn ended without an answer; carries transcript, audit and state.
-        ValueError: The messages are no valid transcript, a limit is out of range, or the turn has begun before.
+        ValueError: The messages are no valid transcript, a limit is out of range, the turn has begun before, or the
+            tool required is no direct-return tool of the turn.
         asyncio.CancelledError: The task was cancelled; the handlers have been cleaned up.
         Exception: What a plain callback raises, unchanged; a ``turn`` given holds the state.
     """
@@ -131,6 +138,8 @@ async def run_tool_loop(
         price,
         approve,
         nudges,
+        answer_type,
+        require_tool,
     )
     return await drive(turn, perform, emit, concurrency=concurrency, siblings=siblings, limiter=limiter)
 
@@ -153,6 +162,8 @@ def _prepare(
     price: Price | None,
     approve: Approve | None,
     nudges: int,
+    answer_type: Any,
+    require_tool: str | None,
 ) -> tuple[Turn, Performer]:
     bounds = inherited(limits or Limits(max_iterations, max_tool_calls))
     if on_limit not in ("raise", "answer"):
@@ -171,6 +182,9 @@ def _prepare(
         raise TypeError(f"call_model must be a ChatModel or a callable, {what}")
     if faults := check(history):
         raise ValueError(f"the messages are no valid transcript: {faults[0]} (toolturn.transcript.repair mends them)")
+    form: AnswerForm | None = None
+    if answer_type is not None or require_tool is not None:
+        form, known = answer_form(answer_type, require_tool, known, call_model)
     perform = Performer(
         call_model,
         known,
@@ -180,6 +194,7 @@ def _prepare(
         grace=grace,
         price=price_of(price, bounds),
         approve=approve,
+        answer=form,
     )
     turn = Turn() if turn is None else turn
     turn.begin(
@@ -191,6 +206,8 @@ def _prepare(
         on_limit=on_limit,
         tool_errors=tool_errors,
         nudges=nudges,
+        required="" if form is None else form.tool,
+        typed=form is not None and form.typed,
     )
     return turn, perform
 
@@ -216,6 +233,7 @@ def reopened(
     on_limit: OnLimit | None = None,
     tool_errors: ToolErrors | None = None,
     approvals: Mapping[str, Approval | bool] | None = None,
+    answer: AnswerForm | None = None,
 ) -> Turn:
     """Return a turn that goes on where another one stopped.
 
@@ -226,10 +244,11 @@ def reopened(
         on_limit: A new policy; the old one where None.
         tool_errors: A new policy; the old one where None.
         approvals: Decisions on calls that wait for approval, by the id of the call or the name of its operation.
+        answer: How it has to end; as before where None.
 
     Raises:
-        ValueError: There is nothing to resume, it stands at a limit that was not raised, or an approval is for no
-            call that waits, or for another.
+        ValueError: There is nothing to resume, it stands at a limit that was not raised, the tool it has to end in is
+            none of the tools, or an approval is for no call that waits, or for another.
     """
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
     if isinstance(stopped, str) and codec.kind_of(stopped) == "error":
@@ -248,6 +267,8 @@ def reopened(
         on_limit=on_limit,
         tool_errors=tool_errors,
         approvals=approvals,
+        required=None if answer is None else answer.tool,
+        typed=None if answer is None else answer.typed,
     )
     return turn
 
@@ -271,6 +292,8 @@ async def resume(
     price: Price | None = None,
     approve: Approve | None = None,
     emit: Emit | None = None,
+    answer_type: Any = None,
+    require_tool: str | None = None,
 ) -> ToolLoopResult:
     """Continue a turn that stopped, under the same name: what has an outcome does not run again.
 
@@ -291,6 +314,8 @@ async def resume(
         price: As in :func:`run_tool_loop`; a function is not saved with the turn, so it is given again.
         approve: As in :func:`run_tool_loop`.
         emit: Is told of everything that happens, in order.
+        answer_type: As in :func:`run_tool_loop`; a type is not saved with the turn, so it is given again.
+        require_tool: As in :func:`run_tool_loop`; as before where None.
 
     Returns:
         The answer with the whole transcript and the audit.
@@ -300,7 +325,20 @@ async def resume(
         ToolLoopError: The turn ended without an answer again.
     """
     known = tools if isinstance(tools, ToolSet) else ToolSet(tools)
-    turn = reopened(stopped, known, limits=limits, on_limit=on_limit, tool_errors=tool_errors, approvals=approvals)
+    form: AnswerForm | None = None
+    if answer_type is not None or require_tool is not None:
+        form, known = answer_form(answer_type, require_tool, known, call_model)
+    turn = reopened(
+        stopped,
+        known,
+        limits=limits,
+        on_limit=on_limit,
+        tool_errors=tool_errors,
+        approvals=approvals,
+        answer=form,
+    )
+    if form is None and turn.required:
+        form = AnswerForm(turn.required)
     perform = Performer(
         call_model,
         known,
@@ -310,6 +348,7 @@ async def resume(
         grace=grace,
         price=price_of(price, turn.limits),
         approve=approve,
+        answer=form,
     )
     return await drive(turn, perform, emit, concurrency=concurrency, siblings=siblings, limiter=limiter)
 
@@ -383,6 +422,8 @@ async def stream_tool_loop(
     price: Price | None = None,
     approve: Approve | None = None,
     nudges: int = 0,
+    answer_type: Any = None,
+    require_tool: str | None = None,
 ) -> AsyncIterator[TurnStream]:
     """Run one bounded turn and watch it: ``async with stream_tool_loop(...) as events: async for event in events``.
 
@@ -407,6 +448,8 @@ async def stream_tool_loop(
         price,
         approve,
         nudges,
+        answer_type,
+        require_tool,
     )
     async with streaming(turn, perform, concurrency=concurrency, siblings=siblings, limiter=limiter) as stream:
         yield stream

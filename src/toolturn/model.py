@@ -24,6 +24,8 @@ class ModelSettings:
         tool_choice: ``auto``, ``none``, ``required``, or the name of a tool.
         seed: Makes sampling repeatable where the model can.
         extra: Further settings in the words of the model's own interface.
+        answer: The object that a reply without calls has to be, as JSON text: its name, what it is for and its
+            schema. Only for models whose capabilities say so.
     """
 
     temperature: float | None = None
@@ -32,6 +34,7 @@ class ModelSettings:
     tool_choice: str | None = None
     seed: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    answer: ToolDef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Capabilities:
         grammar: ``settings.extra["grammar"]`` constrains its text.
         tool_choice_none: It takes tools together with the tool choice ``none``, so that a last answer at a limit
             need not leave them out.
+        answers: Whether ``settings.answer`` constrains its text: always (``beside_tools``), or only in requests
+            without tools (``alone``).
     """
 
     streaming: bool = False
@@ -52,6 +57,7 @@ class Capabilities:
     images: bool = False
     grammar: bool = False
     tool_choice_none: bool = False
+    answers: Literal["", "alone", "beside_tools"] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from time import perf_counter, time
 from types import CoroutineType
 from typing import Any, TypeAlias
 
+from .answers import AnswerForm
 from .codec import dumps, plain
 from .content import bounded, content_of, encodable
 from .errors import InvalidToolArguments, ModelError, ModelStreamError, ToolError, ToolTimeoutError
@@ -30,7 +31,18 @@ from .tools.running import DEFAULT_GRACE, Guarded, left_behind, run_in_thread
 from .tools.tool import Tool, ToolInvocationResult, invalid_arguments_content
 from .tools.toolset import ToolSet, unknown_tool_content
 from .transcript import closing_content
-from .turn import ApprovalPending, AskApproval, CallModel, CallTool, ModelFailed, Op, Outcome, OuterLimit, ToolFailed
+from .turn import (
+    ApprovalPending,
+    AskApproval,
+    CallModel,
+    CallTool,
+    ModelFailed,
+    Op,
+    Outcome,
+    OuterLimit,
+    ToolFailed,
+    Valued,
+)
 
 Perform: TypeAlias = Callable[[Op, Emit | None], Awaitable[Outcome]]
 """Carries out one op; expected failures are outcomes, not exceptions."""
@@ -100,6 +112,7 @@ class Performer:
         grace: Seconds that a cancelled handler or model has to clean up.
         price: What the tokens of a reply cost; replaces what a provider says of it.
         approve: Decides whether a call of a tool that asks for it may run; without one the turn stops there.
+        answer: How the turns have to end; its tool is among the tools.
 
     Raises:
         TypeError: Settings are given for a model that takes none.
@@ -116,6 +129,7 @@ class Performer:
         grace: float = DEFAULT_GRACE,
         price: Price | None = None,
         approve: Approve | None = None,
+        answer: AnswerForm | None = None,
     ) -> None:
         if settings is not None and not isinstance(model, ChatModel):
             raise TypeError("settings need a ChatModel; a plain callback has its own")
@@ -131,6 +145,7 @@ class Performer:
         self._grace = grace
         self._ledger = Ledger(price)
         self._approve = approve
+        self._answer = answer
         self._requests: dict[str, Any] = {}  # what was approved is what runs
 
     def __call__(self, op: Op, emit: Emit | None = None) -> Coroutine[Any, Any, Outcome]:
@@ -206,16 +221,18 @@ class Performer:
                 response = replace(response, usage=_priced(response.usage, price))
             if budget is not None and response.usage is not None:
                 budget.charge(response.usage)
-        return response
+        return response if self._answer is None else self._answer.read(op, response)
 
     def _request(self, op: CallModel) -> tuple[tuple[ToolDef, ...], ModelSettings | None]:
         """The tools and settings of a request to a ChatModel."""
         tools, settings = op.tools, self._settings
-        if op.max_tokens is None and not op.forced:
+        if op.max_tokens is None and not op.forced and self._answer is None:
             return tools, settings
         settings = settings or ModelSettings()
         if op.max_tokens is not None and (settings.max_tokens is None or settings.max_tokens > op.max_tokens):
             settings = replace(settings, max_tokens=op.max_tokens)
+        if self._answer is not None:
+            return self._answer.request(op, settings, self._tools.definitions if self._keeps_tools else tools)
         if op.forced and self._keeps_tools:
             return self._tools.definitions, replace(settings, tool_choice="none")
         if op.forced and settings.tool_choice is not None:
@@ -224,7 +241,9 @@ class Performer:
 
     async def _ask(self, op: CallModel) -> ChatResponse:
         answer: Any
-        if self._chat is None or (self._settings is None and op.max_tokens is None and not op.forced):
+        if self._chat is None or (
+            self._settings is None and op.max_tokens is None and not op.forced and self._answer is None
+        ):
             answer = self._model(op.messages, op.tools)
         else:
             tools, settings = self._request(op)
@@ -268,6 +287,7 @@ class Performer:
         call = op.call
         status: ToolStatus = "ok"
         direct = False
+        value: Any = None
         content: Content
         failure: BaseException | None = None
         loop_key: str | None = None
@@ -295,9 +315,12 @@ class Performer:
                             listener = _Listener(op, emit, asyncio.get_running_loop() if tool.threaded else None)
                         result = await self._run_with_context(op, tool, request, listener)
                         content, direct, status = result.content, result.return_direct, result.status
+                        value = result.value
                     else:
-                        content = tool.render(await tool.execute(request, grace=self._grace))
-                        direct = tool.return_direct
+                        made = await tool.execute(request, grace=self._grace)
+                        content = tool.render(made)
+                        if tool.return_direct:
+                            direct, value = True, made
         except ToolError as exc:
             content, status = json.dumps({"error": "tool_error", "detail": _text(exc)}), "error"
         except ToolTimeoutError as exc:
@@ -320,7 +343,9 @@ class Performer:
         record = self._record(op, content, direct, status, began, start, failure, budget, loop_key)
         if listener is not None and listener.broken is not None:
             raise OpInterrupted(record, listener.broken, settled=True)
-        return record if failure is None else ToolFailed(record, failure)
+        if failure is not None:
+            return ToolFailed(record, failure)
+        return record if value is None else Valued(record, value)
 
     def _record(
         self,
@@ -353,14 +378,14 @@ class Performer:
         context = ToolContext(op.turn_id, op.id, op.call, known.session, known.language, known.data, listener, left)
         if not self._hooks:
             result = await tool.execute(request, context=context, grace=self._grace)
-            return ToolInvocationResult(tool.render(result), tool.return_direct)
+            return _invoked(tool, result)
         return await self._run_hooked(ToolInvocation(op.call.name, tool, op.call, request, context), 0)
 
     async def _run_hooked(self, invocation: ToolInvocation, depth: int) -> ToolInvocationResult:
         if depth == len(self._hooks):
             tool = invocation.tool
             result = await tool.execute(invocation.request, context=invocation.context, grace=self._grace)
-            return ToolInvocationResult(tool.render(result), tool.return_direct)
+            return _invoked(tool, result)
         hook = self._hooks[depth]
         given: ToolInvocationResult | None = None
         if hook.before is not None:
@@ -374,6 +399,11 @@ class Performer:
         if hook.after is not None:
             given = await _result_of(hook.after(invocation, given)) or given
         return given
+
+
+def _invoked(tool: Tool[Any, Any], result: Any) -> ToolInvocationResult:
+    direct = tool.return_direct
+    return ToolInvocationResult(tool.render(result), direct, value=result if direct else None)
 
 
 async def _needs_approval(tool: Tool[Any, Any], arguments: Any) -> bool:

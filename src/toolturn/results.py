@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from .frozen import frozen
 from .messages import ChatMessage, Repair, ToolCall, Usage
@@ -102,6 +102,8 @@ class ToolLoopResult:
         turn_id: The name of the turn.
         limit: Which limit forced the answer, or None.
         repairs: What was mended in the model's replies.
+        value: The object that the answer holds: of the ``answer_type`` that was asked for, or what the direct-return
+            tool gave; None for any other answer. Read from JSON it is in JSON's own types.
     """
 
     content: str
@@ -113,3 +115,4 @@ class ToolLoopResult:
     turn_id: str = ""
     limit: str | None = None
     repairs: tuple[Repair, ...] = ()
+    value: Any = None

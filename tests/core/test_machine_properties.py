@@ -281,7 +281,9 @@ def test_a_result_survives_pickle_copies_and_json(script: Script) -> None:
         return
     for again in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
         assert again == result
-    assert result_from_json(result_to_json(result)) == result
+    read = result_from_json(result_to_json(result))
+    assert replace(read, value=None) == replace(result, value=None)
+    assert (read.value is None) == (result.value is None)
 
 
 @given(scripts())

@@ -32,7 +32,7 @@ from toolturn import (
 )
 from toolturn.perform import OpInterrupted
 from toolturn.tools.running import LeftBehind
-from toolturn.turn import CallModel, CallTool, Op, Outcome, ToolFailed
+from toolturn.turn import CallModel, CallTool, Op, Outcome, ToolFailed, Valued
 
 if TYPE_CHECKING:
     from .strategies import Script
@@ -175,6 +175,8 @@ def timeless(outcome: Outcome) -> Outcome:
         return replace(outcome, started=0.0, seconds=0.0)
     if isinstance(outcome, ToolFailed):
         return ToolFailed(replace(outcome.record, started=0.0, seconds=0.0), outcome.error)
+    if isinstance(outcome, Valued) and isinstance(outcome.outcome, ToolCallRecord):
+        return Valued(replace(outcome.outcome, started=0.0, seconds=0.0), outcome.value)
     return outcome
 
 

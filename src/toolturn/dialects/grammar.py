@@ -38,6 +38,7 @@ For a function call, return a json object with function name and arguments withi
 </tool_call>"""
 
 _USE_RESULT = "Answer the question in one short sentence using the tool result."
+_ANSWER_FORM = "Give the final answer as a JSON object that fits this JSON Schema, and nothing else:\n{schema}"
 
 _PREFIX = re.compile(r"\s*(?:```(?:json)?\s*|<tool_call>\s*)?")
 _OPENERS = "{<`"
@@ -63,8 +64,8 @@ class GrammarTools(ChatModel):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the model, and tools."""
-        return replace(self._model.capabilities, tools=True)
+        """Those of the model, tools, and answers of a form."""
+        return replace(self._model.capabilities, tools=True, answers="beside_tools")
 
     def __repr__(self) -> str:
         return f"<GrammarTools {self._model!r}>"
@@ -93,7 +94,7 @@ class GrammarTools(ChatModel):
         """
         folded, offered, settings = self._prepare(messages, tools, settings)
         response = await self._model.complete(folded, settings=settings)
-        return self._read(response, messages, offered)
+        return self._read(response, messages, offered, settings)
 
     async def stream(
         self,
@@ -110,15 +111,16 @@ class GrammarTools(ChatModel):
         folded, offered, settings = self._prepare(messages, tools, settings)
         is_text = not offered
         is_call = False
+        openers = _OPENERS if settings is None or settings.answer is None else "<"
         async with aclosing(self._model.stream(folded, settings=settings)) as stream:  # type: ignore[type-var]
             async for item in stream:
                 if isinstance(item, ChatResponse):
-                    yield self._read(item, messages, offered)
+                    yield self._read(item, messages, offered, settings)
                 elif is_text or item.kind == "reasoning":
                     yield item
                 elif not is_call and (first := item.text.lstrip()):
                     # the grammar lets a call begin with these characters only, and text with any other
-                    is_call = first[0] in _OPENERS
+                    is_call = first[0] in openers
                     if not is_call:
                         is_text = True
                         yield Delta(first)
@@ -132,23 +134,38 @@ class GrammarTools(ChatModel):
     ) -> tuple[tuple[ChatMessage, ...], tuple[ToolDef, ...], ModelSettings | None]:
         given = settings or ModelSettings()
         offered = () if given.tool_choice == "none" else tools
+        answer = given.answer
         if self._withdraw and _has_result(messages):
-            return fold_result(messages), (), settings
-        folded = fold(messages, offered)
+            offered, folded = (), fold_result(messages, answer)
+        else:
+            folded = fold(messages, offered, answer)
         if not offered:
+            if answer is not None:
+                grammar = _grammar((), False, json.dumps(answer.parameters))
+                settings = replace(given, extra={**given.extra, "grammar": grammar})
             return folded, (), settings
         must_call = given.tool_choice not in (None, "auto")
         if must_call and given.tool_choice != "required":
             offered = tuple(tool for tool in offered if tool.name == given.tool_choice) or offered
-        grammar = _grammar(tuple((tool.name, json.dumps(tool.parameters)) for tool in offered), must_call)
+        grammar = _grammar(
+            tuple((tool.name, json.dumps(tool.parameters)) for tool in offered),
+            must_call,
+            "" if answer is None else json.dumps(answer.parameters),
+        )
         return folded, offered, replace(given, extra={**given.extra, "grammar": grammar})
 
     def _read(
-        self, response: ChatResponse, messages: tuple[ChatMessage, ...], offered: tuple[ToolDef, ...]
+        self,
+        response: ChatResponse,
+        messages: tuple[ChatMessage, ...],
+        offered: tuple[ToolDef, ...],
+        settings: ModelSettings | None,
     ) -> ChatResponse:
         """Take the call out of a reply; a reply that was cut off keeps its finish reason and is refused later."""
         if not offered:
             return response
+        if settings is not None and settings.answer is not None and not response.content.lstrip().startswith("<"):
+            return response  # an answer is an object too, and may look like a call
         found = _parse_call(response.content)
         if found is None:
             return response
@@ -175,8 +192,22 @@ def _parse_call(text: str) -> tuple[str, str] | None:
 
 
 @lru_cache(maxsize=64)
-def _grammar(tools: tuple[tuple[str, str], ...], must_call: bool) -> str:
-    """The grammar of one reply: a call of one of the tools, or text."""
+def _grammar(tools: tuple[tuple[str, str], ...], must_call: bool, answer: str = "") -> str:
+    """The grammar of one reply: a call of one of the tools, or an answer: text, or an object of a schema."""
+    rules = []
+    if tools:
+        rules.append(f"obj: %json {json.dumps(_calls_schema(tools))}")
+        # where the answer is an object too, only what stands before it tells a call
+        rules.append('call: "<tool_call>\\n" obj' if answer else 'call: ("```json\\n" | "<tool_call>\\n")? obj')
+    if answer:
+        rules.append(f"answer: %json {json.dumps(_local_schema(json.loads(answer), 'a'))}")
+    else:
+        rules.append("answer: /[^{<`\\s](.|\\n)*/")
+    start = "answer" if not tools else "call" if must_call else "call | answer"
+    return "\n".join(("%llguidance {}", f"start: {start}", *rules, ""))
+
+
+def _calls_schema(tools: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     choices = [
         {
             "type": "object",
@@ -193,14 +224,7 @@ def _grammar(tools: tuple[tuple[str, str], ...], must_call: bool) -> str:
     whole: dict[str, Any] = {"oneOf": choices} if len(choices) > 1 else dict(choices[0])
     if definitions:
         whole["$defs"] = definitions
-    start = "call" if must_call else "call | answer"
-    return (
-        "%llguidance {}\n"
-        f"start: {start}\n"
-        'call: ("```json\\n" | "<tool_call>\\n")? obj\n'
-        f"obj: %json {json.dumps(whole)}\n"
-        "answer: /[^{<`\\s](.|\\n)*/\n"
-    )
+    return whole
 
 
 def _local_schema(schema: Any, prefix: str) -> Any:
@@ -223,17 +247,22 @@ def _local_schema(schema: Any, prefix: str) -> Any:
 # --- messages for a model that knows text only -------------------------------------------
 
 
-def fold(messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...]) -> tuple[ChatMessage, ...]:
+def fold(
+    messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...], answer: ToolDef | None = None
+) -> tuple[ChatMessage, ...]:
     """Return the transcript in system, user and assistant messages of text, the tools described in the first.
 
     Args:
         messages: A valid transcript.
         tools: What is offered; nothing is described where empty.
+        answer: The form that an answer has to have, where it has one.
     """
     system, rest = _split_system(messages)
     if tools:
         listed = "\n".join(json.dumps(_told(tool), ensure_ascii=False) for tool in tools)
         system = (system or _default_system(tools)) + _TOOL_PROMPT.format(tools=listed)
+    if answer is not None:
+        system = f"{system}\n\n{_form(answer)}".strip()
     made: list[ChatMessage] = [ChatMessage("system", system)] if system else []
     results: list[str] = []
     for message in rest:
@@ -286,17 +315,23 @@ def _lean(value: Any, *, schema: bool) -> Any:
     }
 
 
-def fold_result(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+def _form(answer: ToolDef) -> str:
+    return _ANSWER_FORM.format(schema=json.dumps(_lean(answer.parameters, schema=True), ensure_ascii=False))
+
+
+def fold_result(messages: tuple[ChatMessage, ...], answer: ToolDef | None = None) -> tuple[ChatMessage, ...]:
     """Return the transcript so that a small model answers the last question with the results it has.
 
     Earlier calls and their results are left out: their answers hold what matters.
 
     Args:
         messages: A valid transcript that ends with tool results.
+        answer: The form that the answer has to have, where it has one.
     """
     system, rest = _split_system(messages)
     asked = max((i for i, message in enumerate(rest) if message.role == "user"), default=-1)
-    made = [ChatMessage("system", f"{system}\n{_USE_RESULT}".strip())]
+    wanted = _USE_RESULT if answer is None else _form(answer)
+    made = [ChatMessage("system", f"{system}\n{wanted}".strip())]
     made += [
         ChatMessage(message.role, as_text(message.content))
         for message in rest[: max(asked, 0)]

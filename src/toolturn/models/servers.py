@@ -24,6 +24,8 @@ class Wishes:
         choice_none: Whether tools may stand in a request with the tool choice ``none``; some ignore the choice.
         parallel_calls: Whether ``parallel_tool_calls`` is known.
         stream_usage: Whether ``stream_options`` asks for the usage of a stream.
+        answers: Whether ``response_format`` holds the reply to a schema: also beside tools, where it leaves calls
+            free (``beside_tools``), only without them (``alone``), or not for certain.
         images: Whether images are taken in messages of the user; without, they are named there by kind and size.
         files: Whether PDF files of tool results can be shown, as OpenAI's part ``file``.
         after_results: Who may speak after the results of tools: the ``user`` too, or only the ``assistant``.
@@ -40,6 +42,7 @@ class Wishes:
     choice_none: bool = True
     parallel_calls: bool = True
     stream_usage: bool = True
+    answers: Literal["", "alone", "beside_tools"] = ""
     images: bool = True
     files: bool = False
     after_results: Literal["user", "assistant"] = "user"
@@ -71,7 +74,7 @@ class Server:
 
 
 _REASONING = ("reasoning_content",)
-_LOCAL = Wishes(beside_calls="empty", choice_none=False)
+_LOCAL = Wishes(beside_calls="empty", choice_none=False, answers="alone")
 
 SERVERS: tuple[Server, ...] = (
     Server(
@@ -79,14 +82,14 @@ SERVERS: tuple[Server, ...] = (
         "https://api.openai.com/v1",
         ("OPENAI_API_KEY",),
         ("api.openai.com", ".api.openai.com"),
-        Wishes(max_tokens="max_completion_tokens", files=True),
+        Wishes(max_tokens="max_completion_tokens", answers="beside_tools", files=True),
     ),
     Server(
         "azure",
         "",  # each customer's own
         ("AZURE_OPENAI_API_KEY",),
         (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
-        Wishes(max_tokens="max_completion_tokens"),
+        Wishes(max_tokens="max_completion_tokens", answers="beside_tools"),
         "api-key",
     ),
     Server(

@@ -20,6 +20,8 @@ from .ops import (
     ToolErrors,
     ToolFailed,
     ToolTraits,
+    Unfit,
+    Valued,
     digest_of,
 )
 
@@ -37,5 +39,7 @@ __all__ = [
     "ToolFailed",
     "ToolTraits",
     "Turn",
+    "Unfit",
+    "Valued",
     "digest_of",
 ]

@@ -57,6 +57,7 @@ def exit_of(turn: Turn, ending: Ending) -> ToolLoopResult | ToolLoopError:
             turn.turn_id,
             None if turn._limit is None else turn._limit.limit,
             tuple(turn.repairs),
+            turn._value,
         )
     error = ending.error(
         ending.text,

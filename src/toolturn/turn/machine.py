@@ -12,7 +12,7 @@ from ..errors import ToolLoopCancelledError, ToolLoopError, ToolLoopModelError, 
 from ..limits import Limits, OnLimit, Remaining
 from ..messages import ChatMessage, ChatResponse, Repair, ToolCall, ToolDef, Usage, text_of
 from ..results import Approval, ToolCallRecord, ToolLoopResult
-from . import batch, limiting, reopening, saved
+from . import answering, batch, limiting, reopening, saved
 from .ending import Ending, exit_of
 from .ops import (
     AskApproval,
@@ -25,6 +25,8 @@ from .ops import (
     ToolErrors,
     ToolFailed,
     ToolTraits,
+    Unfit,
+    Valued,
 )
 from .rules import TRUNCATED, UNCOUNTED, Refusal, judge, owned_calls, refusal_of
 
@@ -47,6 +49,7 @@ class Turn:
         "_asked",
         "_asks",
         "_calls",
+        "_draft",
         "_driver",
         "_ending",
         "_exit",
@@ -64,6 +67,7 @@ class Turn:
         "_seen",
         "_streaks",
         "_unasked",
+        "_value",
         "_waiting",
         "definitions",
         "iterations",
@@ -71,10 +75,12 @@ class Turn:
         "nudges",
         "on_limit",
         "repairs",
+        "required",
         "seconds",
         "tool_errors",
         "traits",
         "turn_id",
+        "typed",
         "usage",
     )
 
@@ -86,6 +92,8 @@ class Turn:
         self.definitions: tuple[ToolDef, ...] = ()
         self.traits: Mapping[str, ToolTraits] = {}
         self.nudges = 0
+        self.required = ""
+        self.typed = False
         self.usage = Usage()
         self.repairs: list[Repair] = []
         self.iterations = 0
@@ -109,6 +117,8 @@ class Turn:
         self._last: Usage | None = None
         self._streaks: dict[str, int] = {}
         self._nudge = ""
+        self._draft = ""
+        self._value: Any = None
         self._retries = 0
         self._limit: Refusal | None = None
         self._ending: Ending | None = None
@@ -125,6 +135,8 @@ class Turn:
         on_limit: OnLimit = "raise",
         tool_errors: ToolErrors = "raise",
         nudges: int = 0,
+        required: str = "",
+        typed: bool = False,
     ) -> None:
         """Start the turn.
 
@@ -138,6 +150,9 @@ class Turn:
             tool_errors: What happens when a tool fails.
             nudges: How often a model that announced calls but made none, or replied nothing, is told so and asked
                 once more; each time is an iteration, and what it is told does not enter the transcript.
+            required: The direct-return tool that the turn has to end in; empty for none.
+            typed: Whether the answer has to be an object, which who performs the model calls reads from it. Where a
+                tool is required too, it is the one that takes this object and does nothing else.
 
         Raises:
             ValueError: It has begun already.
@@ -153,6 +168,8 @@ class Turn:
         self.on_limit = on_limit
         self.tool_errors = tool_errors
         self.nudges = nudges
+        self.required = required
+        self.typed = typed
         self._asks = any(trait.approval for trait in traits.values())
         self._phase = "model"
 
@@ -213,8 +230,9 @@ class Turn:
                 self._reach(full, None)
                 return self.ops()
         if self._nudge:
-            messages += (ChatMessage("user", self._nudge),)
-        self._asked = CallModel(self._model_op(), self.turn_id, messages, self.definitions, False, most)
+            messages += answering.asked_again(self)
+        must_call = answering.must_call(self) if self.required else ""
+        self._asked = CallModel(self._model_op(), self.turn_id, messages, self.definitions, False, most, must_call)
         return (self._asked,)
 
     def _model_op(self) -> str:
@@ -234,8 +252,8 @@ class Turn:
 
         Args:
             op: One of those that ``ops`` gave and that has no outcome yet.
-            outcome: A response or ModelFailed of a model call, a record or ToolFailed of a tool call, an Approval or
-                ApprovalPending of a question for one.
+            outcome: A response, Valued, Unfit or ModelFailed of a model call, a record, Valued or ToolFailed of a
+                tool call, an Approval or ApprovalPending of a question for one.
 
         Raises:
             ValueError: The turn does not wait for this op.
@@ -265,6 +283,10 @@ class Turn:
             record, failed = outcome, None
         elif type(outcome) is ToolFailed:
             record, failed = outcome.record, outcome.error
+        elif type(outcome) is Valued and type(outcome.outcome) is ToolCallRecord:
+            record, failed = outcome.outcome, None
+            if not self.required or op.call.name == self.required:
+                self._value = outcome.value
         else:
             raise TypeError(f"{type(outcome).__name__} is no outcome of a tool call")
         if (record.call is not op.call and record.call != op.call) or record.message.tool_call_id != op.call.id:
@@ -274,7 +296,7 @@ class Turn:
             text = f"{cause.type}: {cause.text}" if cause.text else cause.type
             what = f"tool {op.call.name!r} failed: {text}"
             self._end(Ending(ToolLoopToolError, what, cause=cause, exception=failed))
-        outcomes[place] = record
+        outcomes[place] = answering.not_the_end(self, record) if self.required else record
         if record.usage is not None:
             self.usage += record.usage
         self._left -= 1
@@ -313,6 +335,12 @@ class Turn:
             text = f"the turn that this one runs in has reached its limit: {outcome.limit}"
             self._end(Ending(error_class, text, limit=outcome.limit))
             return
+        fits, unfit = False, ""
+        if type(outcome) is Unfit:
+            unfit = outcome.detail or "it does not fit"
+            outcome = outcome.response
+        elif type(outcome) is Valued:
+            fits, self._value, outcome = True, outcome.value, outcome.outcome
         if not isinstance(outcome, ChatResponse):
             raise TypeError(f"{type(outcome).__name__} is no outcome of a model call")
         usage = outcome.usage
@@ -322,7 +350,7 @@ class Turn:
         if outcome.repairs:
             self.repairs += [replace(repair, op=op.id) for repair in outcome.repairs]
         if op.forced:
-            self._take_forced(outcome)
+            self._take_forced(outcome, unfit)
             return
         self.iterations += 1
         self._nudge = ""
@@ -331,11 +359,13 @@ class Turn:
             refusal = self._judge(outcome)
         else:
             refusal = judge(outcome, self.traits, self._seen, self._accepted, limits)
-        if refusal is not None:
-            if refusal.nudge and self.nudges and self.iterations < self.limits.iterations:
-                self.nudges -= 1
-                self._nudge = refusal.nudge
+        if refusal is None and (self.required or unfit):
+            refusal = answering.refusal_of_answer(self, outcome, fits=fits, unfit=unfit)
+        if refusal is not None and refusal.nudge:
+            refusal = answering.ask_again(self, refusal, outcome)
+            if refusal is None:
                 return
+        if refusal is not None:
             self._retries += 1
             if refusal.limit is not None:
                 self._reach(refusal, outcome)
@@ -362,11 +392,11 @@ class Turn:
         # a reply that was cut off because no more tokens were left stands at that limit
         return limiting.spent_out(self) or refusal if refusal is TRUNCATED else refusal
 
-    def _take_forced(self, response: ChatResponse) -> None:
+    def _take_forced(self, response: ChatResponse, unfit: str) -> None:
         limit = self._limit
         assert limit is not None
         text = text_of(response.content)
-        if text.strip() and refusal_of(response.finish_reason) is None:
+        if not unfit and text.strip() and refusal_of(response.finish_reason) is None:
             self._messages.append(ChatMessage("assistant", text))
             self._end(Ending(None, text.strip()))
         else:
@@ -381,7 +411,8 @@ class Turn:
 
     def _reach(self, limit: Refusal, rejected: ChatResponse | None) -> None:
         """Stand at a limit: ask for a last answer where one can still be had, or end."""
-        if self.on_limit == "answer" and limiting.spent_out(self) is None:
+        possible = self.typed or not self.required  # a tool that the turn has to end in can not run any more
+        if self.on_limit == "answer" and possible and limiting.spent_out(self) is None:
             self._limit = limit
             self._phase = "forced"
         else:
@@ -441,6 +472,8 @@ class Turn:
         on_limit: OnLimit | None = None,
         tool_errors: ToolErrors | None = None,
         approvals: Mapping[str, Approval | bool] | None = None,
+        required: str | None = None,
+        typed: bool | None = None,
     ) -> None:
         """Continue a turn that ended in an error or was saved on its way.
 
@@ -454,12 +487,21 @@ class Turn:
             on_limit: A new policy; the old one where None.
             tool_errors: A new policy; the old one where None.
             approvals: Decisions by the ids of the calls that wait for one, or by the names of their operations.
+            required: The tool that the turn has to end in, the old one where None; as ``begin`` takes it.
+            typed: Whether the answer has to be an object; as it was where None.
 
         Raises:
-            ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised; or
-                an approval is for no call that waits, or for another.
+            ValueError: The turn has not begun, has its answer already, or stands at a limit that was not raised; the
+                tool it has to end in is none of the tools; or an approval is for no call that waits, or for another.
         """
+        if typed is None and self.typed:
+            raise ValueError("the answer of this turn has a type, which is not saved with it; give answer_type again")
+        required = self.required if required is None else required
+        if required and not (required in traits and traits[required].return_direct):
+            raise ValueError(f"this turn has to end in the tool {required}, which is none of the direct-return tools")
         reopening.reopen(self, definitions, traits, limits, on_limit, tool_errors, approvals or {})
+        self.required = required
+        self.typed = self.typed if typed is None else typed
 
     # --- JSON -----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ is given once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..codec import dumps, plain
 from ..errors import ModelError
@@ -54,6 +54,7 @@ class CallModel:
         tools: The definitions to offer; empty for a forced answer.
         forced: Whether only text will do: calls of this reply never run.
         max_tokens: Tokens of the reply at most: what is left of the limit of tokens, where there is one.
+        required: The tool that has to be called now for the turn to end in it; empty where that has time.
     """
 
     id: str
@@ -62,6 +63,7 @@ class CallModel:
     tools: tuple[ToolDef, ...]
     forced: bool = False
     max_tokens: int | None = None
+    required: str = ""
 
     @property
     def key(self) -> str:
@@ -188,4 +190,56 @@ class ToolFailed:
     error: BaseException
 
 
-Outcome: TypeAlias = ChatResponse | ModelFailed | OuterLimit | Approval | ApprovalPending | ToolCallRecord | ToolFailed
+@frozen
+class Valued:
+    """An outcome with the object that it holds: that of a typed answer, or of a direct-return tool.
+
+    Args:
+        outcome: The reply or the record.
+        value: The object, which does not outlive the process; the outcome's text does.
+    """
+
+    outcome: ChatResponse | ToolCallRecord
+    value: Any
+
+
+@frozen
+class Unfit:
+    """A reply whose answer is not of the type that was asked for.
+
+    Args:
+        response: The reply.
+        detail: What the model has to mend.
+    """
+
+    response: ChatResponse
+    detail: str
+
+
+Outcome: TypeAlias = (
+    ChatResponse | Valued | Unfit | ModelFailed | OuterLimit | Approval | ApprovalPending | ToolCallRecord | ToolFailed
+)
+
+
+def record_of(outcome: Outcome) -> ToolCallRecord:
+    """Return the record in what came of a tool call.
+
+    Args:
+        outcome: One that ``Turn.apply`` has taken for a CallTool.
+    """
+    if isinstance(outcome, ToolFailed):
+        return outcome.record
+    made = outcome.outcome if isinstance(outcome, Valued) else outcome
+    assert isinstance(made, ToolCallRecord)
+    return made
+
+
+def response_of(outcome: Outcome) -> ChatResponse | None:
+    """Return the reply in what came of a model call; None where there was none.
+
+    Args:
+        outcome: One that ``Turn.apply`` has taken for a CallModel.
+    """
+    made = outcome.outcome if isinstance(outcome, Valued) else outcome
+    made = made.response if isinstance(made, Unfit) else made
+    return made if isinstance(made, ChatResponse) else None

@@ -32,6 +32,9 @@ def state_of(turn: Turn) -> dict[str, Any]:
         "retries": turn._retries,
         "nudges": turn.nudges,
         "nudge": turn._nudge,
+        "draft": turn._draft,
+        "required": turn.required,
+        "typed": turn.typed,
         "accepted": turn._accepted,
         "seconds": turn.seconds,
         "usage": asdict(turn.usage),
@@ -67,6 +70,9 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
     turn._retries = data["retries"]
     turn.nudges = data["nudges"]
     turn._nudge = data["nudge"]
+    turn._draft = data["draft"]
+    turn.required = data["required"]
+    turn.typed = data["typed"]
     turn._accepted = data["accepted"]
     turn.seconds = data["seconds"]
     turn.usage = Usage(**data["usage"])

@@ -14,10 +14,11 @@ from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..failures import failure_in_stream, failure_of, tells_of_broken_call
 from ..ingest import ingest
 from ..ingest.streamed import ShownText
-from ..schema import FittedTools, fit_all, profile_named
+from ..schema import FittedTool, FittedTools, fit_all, profile_named
 from ..servers import Server, Wishes, changed, chat_url, is_loopback, server_at
 from ..sse import EventDecoder, ServerEvent
 from ..transport import HttpReply, HttpRequest, Timeouts, Transport
+from .openai_answer import fitted_answer, response_format, restored
 from .openai_reply import UNREADABLE, parsed, read_body, with_opaque_by_id
 from .openai_request import Encoder, settings_fields, to_bytes
 from .openai_stream import Assembler
@@ -102,10 +103,18 @@ class OpenAIChat(ChatModel):
         self._opening = b'{"model":' + to_bytes(model) + b',"messages":['
         self._encoders: dict[tuple[tuple[str, str], ...], Encoder] = {}
         self._offers: dict[int, _Offer] = {}
+        self._wanted: tuple[ToolDef, FittedTool] | None = None
+        self._can = Capabilities(
+            streaming=True,
+            tools=True,
+            images=self.wishes.images,
+            tool_choice_none=self.wishes.choice_none,
+            answers=self.wishes.answers,
+        )
 
     @property
     def capabilities(self) -> Capabilities:
-        return _CAN if self.wishes.choice_none else _CAN_ALMOST
+        return self._can
 
     def __repr__(self) -> str:
         return f"<OpenAIChat {self.model} at {self._where}>"
@@ -125,7 +134,7 @@ class OpenAIChat(ChatModel):
             data = await reply.read()
         if reply.status != 200:
             return self._refused(reply, data)
-        return self._response(self._parsed(data), seen, offer)
+        return self._response(self._parsed(data), seen, offer, settings)
 
     async def stream(
         self,
@@ -141,7 +150,7 @@ class OpenAIChat(ChatModel):
                 response = self._refused(reply, await reply.read())
             elif reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
                 # a server that does not stream replies with the whole
-                response = self._response(self._parsed(await reply.read()), seen, offer)
+                response = self._response(self._parsed(await reply.read()), seen, offer, settings)
             else:
                 assembler = Assembler(offer.fitted.own_names)
                 shown = ShownText(tools=bool(offer.field))
@@ -152,7 +161,7 @@ class OpenAIChat(ChatModel):
                         else:
                             for part in shown.feed(delta.text):
                                 yield part
-                response = self._response(assembler.body(), seen, offer)
+                response = self._response(assembler.body(), seen, offer, settings)
                 for part in shown.rest(response.content):
                     yield part
         yield response
@@ -246,6 +255,12 @@ class OpenAIChat(ChatModel):
         renamed = bool(others) or any(tool.changes for tool in fitted.tools)
         return _Offer(tools, fitted, encoder, field, fitted.offered if renamed else None)
 
+    def _answer(self, wanted: ToolDef) -> FittedTool:
+        known = self._wanted
+        if known is None or known[0] is not wanted:
+            known = self._wanted = wanted, fitted_answer(wanted, self.wishes)
+        return known[1]
+
     def _request(
         self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings | None, *, stream: bool
     ) -> tuple[HttpRequest, Collection[Any]]:
@@ -255,6 +270,8 @@ class OpenAIChat(ChatModel):
         if chosen is not _NO_SETTINGS:
             try:
                 fields = settings_fields(chosen, self.wishes, offer.fitted.aliases, tools=bool(offer.field))
+                if chosen.answer is not None:
+                    fields["response_format"] = response_format(self._answer(chosen.answer))
             except ValueError as exc:
                 raise ModelRequestError(str(exc)) from None
             if field and (servers_own := fields.pop("tools", None)):
@@ -279,12 +296,17 @@ class OpenAIChat(ChatModel):
             raise failure_in_stream(body["error"], self._where, "", self._key)
         return body
 
-    def _response(self, body: Any, seen: Collection[Any], offer: _Offer) -> ChatResponse:
+    def _response(
+        self, body: Any, seen: Collection[Any], offer: _Offer, settings: ModelSettings | None
+    ) -> ChatResponse:
         response = read_body(body, self._where, self._origin, self.wishes.echo)
         if offer.spoken is None:
             made = ingest(response, offer.tools, seen, strict=self.strict)
         else:  # read in the names and forms the model was given, then put into the tools' own
             made = offer.fitted.unalias(ingest(response, offer.spoken, seen, strict=self.strict))
+        chosen = settings or self.settings
+        if chosen.answer is not None:
+            made = restored(made, self._answer(chosen.answer))
         return with_opaque_by_id(made)
 
     async def models(self) -> tuple[str, ...]:
@@ -305,7 +327,3 @@ class OpenAIChat(ChatModel):
 
     async def aclose(self) -> None:
         """Nothing is closed: the transport belongs to who gave it, or is shared."""
-
-
-_CAN = Capabilities(streaming=True, tools=True, images=True, tool_choice_none=True)
-_CAN_ALMOST = Capabilities(streaming=True, tools=True, images=True)
