@@ -15,8 +15,6 @@ import click
 
 from toolturn import (
     ChatMessage,
-    ChatModel,
-    Limits,
     ModelError,
     Performer,
     ToolLoopApprovalRequired,
@@ -28,11 +26,22 @@ from toolturn import (
     drive,
 )
 from toolturn.loop import reopened
+from toolturn.personas.opening import with_system
 from toolturn.transcript import check
 
 from . import saved
 from .approving import Asking, at_terminal, decisions, waiting_as_data, waiting_as_text
-from .choose import model_named, model_option, on_limit_option, read_text, tools_named, tools_option
+from .choose import (
+    Chosen,
+    bounded,
+    chosen,
+    model_option,
+    noting,
+    on_limit_option,
+    persona_option,
+    read_text,
+    tools_option,
+)
 from .mcp_option import mcp_option, with_mcp
 from .show import Screen, harmless
 
@@ -43,14 +52,22 @@ if hasattr(signal, "SIGHUP"):  # the terminal was closed
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A turn that is ready to be driven."""
+    """A turn that is ready to be driven.
+
+    Args:
+        turn: The turn.
+        with_: What it is had with.
+        tools: All its tools.
+        kept: What is saved with it, so that it can be continued.
+        as_json: Print one document.
+        quiet: Show the answer only.
+        path: The file it came from.
+    """
 
     turn: Turn
-    model: ChatModel
-    model_name: str
+    with_: Chosen
     tools: ToolSet
-    tool_names: tuple[str, ...]
-    mcp: tuple[str, ...]
+    kept: saved.SavedTurn
     as_json: bool
     quiet: bool
     path: Path | None = None
@@ -62,11 +79,12 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
 
 @click.command()
 @click.argument("question", required=False)
+@persona_option
 @model_option
 @tools_option
 @mcp_option
-@click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls.")
-@click.option("--max-tool-calls", type=click.IntRange(min=0), default=16, show_default=True, help="Tool calls.")
+@click.option("--max-iterations", type=click.IntRange(min=1), help="Model calls.  [default: 8]")
+@click.option("--max-tool-calls", type=click.IntRange(min=0), help="Tool calls.  [default: 16]")
 @on_limit_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for the whole turn.")
 @click.option("--system", help="The system message.")
@@ -75,11 +93,12 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
 @_as_json
 def ask(
     question: str | None,
-    model_name: str,
+    persona: str | None,
+    model_name: str | None,
     tool_names: tuple[str, ...],
     mcp: tuple[str, ...],
-    max_iterations: int,
-    max_tool_calls: int,
+    max_iterations: int | None,
+    max_tool_calls: int | None,
     on_limit: Literal["answer", "raise"],
     timeout: float | None,
     system: str | None,
@@ -95,25 +114,30 @@ def ask(
 
     Exit codes: 0 an answer, 1 none, 2 wrong usage, 130 interrupted.
     """
-    messages = _messages(question, system, messages_file)
-    model = model_named(model_name)
-    with with_mcp(mcp, tools_named(tool_names), _noting(quiet or as_json)) as tools:
+    messages = _messages(question, messages_file)
+    note = noting(quiet or as_json)
+    made = chosen(persona, model_name, tool_names, system)
+    _tell(made, note)
+    name = model_name if persona else made.model_name
+    kept = saved.SavedTurn("", name, tool_names, "", mcp, made.persona)
+    with with_mcp(mcp, made.tools, note, made.servers, made.server_names) as tools:
         turn = Turn()
         turn.begin(
-            messages,
+            with_system(made.system, messages),
             tools.definitions,
             tools.traits,
             turn_id=saved_id(),
-            limits=Limits(max_iterations, max_tool_calls, timeout, repeats=3),
+            limits=bounded(made.limits, max_iterations, max_tool_calls, timeout),
             on_limit=on_limit,
             tool_errors="report",
             nudges=1,
         )
-        _run(_Job(turn, model, model_name, tools, tool_names, mcp, as_json, quiet))
+        _run(_Job(turn, made, tools, kept, as_json, quiet))
 
 
-def _noting(silent: bool) -> Callable[[str], None]:
-    return lambda text: None if silent else click.echo(text, err=True)
+def _tell(made: Chosen, note: Callable[[str], None]) -> None:
+    for text in made.notes:
+        note(f"[persona] {text}")
 
 
 @click.command()
@@ -160,23 +184,17 @@ def resume(
     approvals = decisions(() if waiting is None else waiting.pending, approve, deny, approve_all)
     if waiting is not None and not approvals and (as_json or not at_terminal()):
         _refuse_undecided(file, kept, waiting, as_json)
-    name = model_name or kept.model
-    names = tool_names or kept.tools
-    servers = mcp or kept.mcp
-    model = model_named(name)
-    old = turn.limits
-    limits = replace(
-        old,
-        iterations=old.iterations if max_iterations is None else max_iterations,
-        tool_calls=old.tool_calls if max_tool_calls is None else max_tool_calls,
-        deadline=old.deadline if timeout is None else timeout,
-    )
-    with with_mcp(servers, tools_named(names), _noting(quiet or as_json)) as tools:
+    note = noting(quiet or as_json)
+    made = chosen(kept.persona or None, model_name or kept.model, tool_names or kept.tools, None)
+    _tell(made, note)
+    kept = replace(kept, model=model_name or kept.model, tools=tool_names or kept.tools, mcp=mcp or kept.mcp)
+    limits = bounded(turn.limits, max_iterations, max_tool_calls, timeout)
+    with with_mcp(kept.mcp, made.tools, note, made.servers, made.server_names) as tools:
         try:
             turn = reopened(turn, tools, limits=limits, on_limit=on_limit, approvals=approvals)
         except ValueError as exc:
             raise click.ClickException(_in_options(str(exc))) from None
-        _run(_Job(turn, model, name, tools, names, servers, as_json, quiet, Path(file)))
+        _run(_Job(turn, made, tools, kept, as_json, quiet, Path(file)))
 
 
 def _in_options(text: str) -> str:
@@ -210,15 +228,13 @@ def saved_id() -> str:
     return os.urandom(16).hex()
 
 
-def _messages(question: str | None, system: str | None, file: str | None) -> list[ChatMessage]:
+def _messages(question: str | None, file: str | None) -> list[ChatMessage]:
     messages: list[ChatMessage] = []
     if file is not None:
         try:
             messages += codec.messages_from_json(read_text(file))
         except ValueError as exc:
             raise click.ClickException(f"{file}: {exc}") from None
-    if system is not None:
-        messages.insert(0, ChatMessage("system", system))
     if question is None and file is None and not sys.stdin.isatty():
         question = read_text("-").strip()
     if question:
@@ -232,7 +248,7 @@ def _messages(question: str | None, system: str | None, file: str | None) -> lis
 
 def _run(job: _Job) -> None:
     """Drive the turn, show it, and save it when it does not end with an answer."""
-    screen = Screen(job.model_name, quiet=job.quiet, silent=job.as_json)
+    screen = Screen(job.with_.model_name, quiet=job.quiet, silent=job.as_json)
     stopped_by: list[signal.Signals] = []
     try:
         try:
@@ -267,13 +283,14 @@ async def _drive(job: _Job, screen: Screen, stopped_by: list[signal.Signals]) ->
             loop.add_signal_handler(number, stop, number)
         except NotImplementedError:  # on Windows; there asyncio.run turns Ctrl-C into a cancel
             break
-    load = getattr(job.model, "load", None)
+    made = job.with_
+    load = getattr(made.model, "load", None)
     if load is not None:
-        screen.note(f"[{job.model_name}] loading …")
+        screen.note(f"[{made.model_name}] loading …")
         await load()
     approve = None if job.as_json or not at_terminal() else Asking(screen.end_line)
-    perform = Performer(job.model, job.tools, approve=approve)
-    return await drive(job.turn, perform, screen)
+    perform = Performer(made.model, job.tools, settings=made.settings, approve=approve)
+    return await drive(job.turn, perform, screen, concurrency=made.concurrency)
 
 
 def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
@@ -281,7 +298,8 @@ def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
     pending = error.pending if isinstance(error, ToolLoopApprovalRequired) else ()
     path: Path | None = None
     try:
-        path = saved.save(job.turn, job.model_name, job.tool_names, why, job.path, mcp=job.mcp)
+        kept = job.kept
+        path = saved.save(job.turn, kept.model, kept.tools, why, job.path, mcp=kept.mcp, persona=kept.persona)
     except OSError as exc:
         click.echo(f"The turn could not be saved: {exc}", err=True)
     if job.as_json:
@@ -313,7 +331,7 @@ def _how_to_go_on(path: Path, waits: bool) -> str:
 
 
 def _told(job: _Job) -> dict[str, Any]:
-    return {"model": job.model_name, "tools": _names(job.tools), "seconds": round(job.turn.seconds, 3)}
+    return {"model": job.with_.model_name, "tools": _names(job.tools), "seconds": round(job.turn.seconds, 3)}
 
 
 def _names(tools: ToolSet) -> Sequence[str]:

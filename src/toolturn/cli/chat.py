@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from typing import Literal
 
 import click
 
-from toolturn import ChatMessage, ChatModel, Limits, ToolSet
+from toolturn import ChatMessage, ChatModel, ToolSet
 from toolturn.transcript import rough_tokens
 
 from . import saved
 from .chatting import Chat, Lines, converse
-from .choose import model_named, model_option, on_limit_option, tools_named, tools_option
+from .choose import bounded, chosen, model_named, model_option, noting, on_limit_option, persona_option, tools_option
 from .mcp_option import mcp_option, with_mcp
 from .slash import COMMANDS, Commands
 from .talk import Talk, messages_in
 
 
 @click.command()
+@persona_option
 @model_option
 @tools_option
 @mcp_option
-@click.option("--max-iterations", type=click.IntRange(min=1), default=8, show_default=True, help="Model calls a turn.")
-@click.option("--max-tool-calls", type=click.IntRange(min=0), default=16, show_default=True, help="Tool calls a turn.")
+@click.option("--max-iterations", type=click.IntRange(min=1), help="Model calls a turn.  [default: 8]")
+@click.option("--max-tool-calls", type=click.IntRange(min=0), help="Tool calls a turn.  [default: 16]")
 @on_limit_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for each turn.")
 @click.option("--system", help="The system message.")
@@ -33,11 +33,12 @@ from .talk import Talk, messages_in
 @click.option("-q", "--quiet", is_flag=True, help="Show answers only.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document for each line that is read.")
 def chat(
-    model_name: str,
+    persona: str | None,
+    model_name: str | None,
     tool_names: tuple[str, ...],
     mcp: tuple[str, ...],
-    max_iterations: int,
-    max_tool_calls: int,
+    max_iterations: int | None,
+    max_tool_calls: int | None,
     on_limit: Literal["answer", "raise"],
     timeout: float | None,
     system: str | None,
@@ -54,17 +55,26 @@ def chat(
     interrupted.
     """
     talk = Talk(_start(messages_file))
-    if system is not None:
-        talk.instruct(system)
-
-    def note(text: str) -> None:
-        if not quiet and not as_json:
-            click.echo(text, err=True)
-
-    with with_mcp(mcp, tools_named(tool_names), note) as tools:
-        model, talk.limit = _model(model_name, tools)
-        limits = Limits(max_iterations, max_tool_calls, timeout, repeats=3)
-        made = Chat(model, model_name, tools, limits=limits, on_limit=on_limit, talk=talk, as_json=as_json, quiet=quiet)
+    note = noting(quiet or as_json)
+    with_ = chosen(persona, model_name, tool_names, system)
+    for text in with_.notes:
+        note(f"[persona] {text}")
+    if with_.system is not None:
+        talk.instruct(with_.system)
+    with with_mcp(mcp, with_.tools, note, with_.servers, with_.server_names) as tools:
+        talk.limit = _room(with_.window or _window(with_.model_name), tools)
+        made = Chat(
+            with_.model,
+            with_.model_name,
+            tools,
+            limits=bounded(with_.limits, max_iterations, max_tool_calls, timeout),
+            on_limit=on_limit,
+            talk=talk,
+            as_json=as_json,
+            quiet=quiet,
+            settings=with_.settings,
+            concurrency=with_.concurrency,
+        )
         try:
             code = asyncio.run(_converse(made))
         except KeyboardInterrupt:  # before the first line was waited for
@@ -106,14 +116,17 @@ def _start(file: str | None) -> tuple[ChatMessage, ...]:
 
 def _model(name: str, tools: ToolSet) -> tuple[ChatModel, int | None]:
     """The model of a name, and the tokens of messages that it can be shown beside the tools, where that is known."""
-    model = model_named(name)
-    window = _window(name)
+    return model_named(name), _room(_window(name), tools)
+
+
+def _room(window: int | None, tools: ToolSet) -> int | None:
+    """Tokens of messages that fit into a window beside the tools and a reply."""
     if window is None:
-        return model, None
+        return None
     from toolturn.local.runtime import MAX_TOKENS
 
     offered = rough_tokens(ChatMessage("system", str([definition.to_openai() for definition in tools.definitions])))
-    return model, max(0, window - MAX_TOKENS - offered)
+    return max(0, window - MAX_TOKENS - offered)
 
 
 def _window(name: str) -> int | None:
@@ -121,9 +134,9 @@ def _window(name: str) -> int | None:
     from inspect import signature
 
     from toolturn.local import local_model
-    from toolturn.models.named import where
+    from toolturn.naming import source_of
 
-    if where(name, os.environ) is not None:
+    if source_of(name) != "embedded":
         return None
     tokens: int = signature(local_model).parameters["context"].default
     return tokens

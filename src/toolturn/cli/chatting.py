@@ -32,6 +32,7 @@ from toolturn import (
 )
 from toolturn.drive import end_tasks
 from toolturn.limits import OnLimit
+from toolturn.model import ModelSettings
 
 from .approving import DENIED, asked, decided
 from .show import Screen, shown
@@ -96,6 +97,8 @@ class Chat:
         talk: What was said before.
         as_json: Print one JSON document for each question and command, and nothing else.
         quiet: Show answers only.
+        settings: How the model is to reply; another model gets none.
+        concurrency: How many calls of parallel tools may run at once.
 
     Attributes:
         lines: Who is asked for approval; nobody where None.
@@ -114,6 +117,8 @@ class Chat:
         talk: Talk | None = None,
         as_json: bool = False,
         quiet: bool = False,
+        settings: ModelSettings | None = None,
+        concurrency: int = 1,
     ) -> None:
         self.model_name = model_name
         self.tools = tools
@@ -126,6 +131,8 @@ class Chat:
         self._limits = limits
         self._on_limit = on_limit
         self._quiet = quiet
+        self._settings = settings
+        self._concurrency = concurrency
         self._loaded = False
         self._task: asyncio.Task[ToolLoopResult] | None = None
         self._stopped = False
@@ -140,7 +147,7 @@ class Chat:
             limit: Tokens of messages it can be shown; None where that is not known.
         """
         await self._model.aclose()
-        self._model, self.model_name, self._loaded = model, name, False
+        self._model, self.model_name, self._loaded, self._settings = model, name, False, None
         self._screen = Screen(name, quiet=self._quiet, silent=self.as_json)
         self.talk.shown, self.talk.limit = list(self.talk.messages), limit
 
@@ -256,6 +263,8 @@ class Chat:
                 turn=turn,
                 nudges=1,
                 emit=self._screen,
+                settings=self._settings,
+                concurrency=self._concurrency,
                 approve=self._approve,
             )
         finally:

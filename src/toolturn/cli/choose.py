@@ -1,16 +1,21 @@
-"""A model and tools from what a user typed."""
+"""A model, tools and a persona from what a user typed."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from toolturn.model import ChatModel
+from toolturn.limits import Limits
+from toolturn.model import ChatModel, ModelSettings
 from toolturn.tools import ToolSet
+
+if TYPE_CHECKING:
+    from toolturn.mcp import Server
 
 DEFAULT_MODEL = "local"
 
@@ -18,13 +23,11 @@ DEFAULT_MODEL = "local"
 model_option = click.option(
     "--model",
     "model_name",
-    default=DEFAULT_MODEL,
-    show_default=True,
     help="'local' for the embedded model, the path of a GGUF file, a model of a server such as 'ollama:qwen3' or "
-    "'openai:gpt-5', or 'http://127.0.0.1:8080/v1#model'.",
+    "'openai:gpt-5', 'http://127.0.0.1:8080/v1#model', or 'plugin:model'.  [default: local]",
 )
 tools_option = click.option(
-    "--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all]"
+    "--tools", "tool_names", multiple=True, help="Toolboxes, with commas; 'none' for none.  [default: all built-in]"
 )
 on_limit_option = click.option(
     "--on-limit",
@@ -33,36 +36,31 @@ on_limit_option = click.option(
     show_default=True,
     help="At a limit: one last answer without tools, or an error.",
 )
+persona_option = click.option(
+    "--persona",
+    metavar="FILE",
+    help="A persona: model, tools, limits and system prompt from a JSON file, or from the plug-in of a name. Other "
+    "options replace what it says.",
+)
 
 
 def model_named(name: str) -> ChatModel:
     """Return the model of a name.
 
     Args:
-        name: ``local`` for the embedded one, a name that ``toolturn model list`` shows, the path of a GGUF file, or a
-            model of a server such as ``ollama:qwen3`` or ``http://127.0.0.1:8080/v1#model``.
+        name: As :func:`toolturn.naming.any_model` takes it.
 
     Raises:
         click.ClickException: There is none, or what it needs is missing.
     """
     from toolturn.errors import ModelError
-    from toolturn.models.named import model_named as server_model
-    from toolturn.models.named import where
+    from toolturn.local import WeightsError
+    from toolturn.naming import any_model
 
     try:
-        if where(name, os.environ) is not None:
-            return server_model(name)
-    except (ModelError, ImportError) as exc:
+        return any_model(name)
+    except (ModelError, WeightsError, ImportError) as exc:
         raise click.ClickException(str(exc)) from None
-    from toolturn.local import WeightsError, local_model
-
-    try:
-        return local_model(None if name == DEFAULT_MODEL else name)
-    except (WeightsError, ImportError) as exc:
-        text = str(exc)
-        if name != DEFAULT_MODEL and not name.endswith(".gguf"):
-            text += "; a model of a server is written openai:NAME, ollama:NAME or http://HOST:PORT/v1#NAME"
-        raise click.ClickException(text) from None
 
 
 def tools_named(names: Sequence[str]) -> ToolSet:
@@ -72,17 +70,119 @@ def tools_named(names: Sequence[str]) -> ToolSet:
         names: Toolboxes, each entry one or several with commas; all built-in ones where empty; ``none`` for none.
 
     Raises:
-        click.BadParameter: There is no such toolbox.
+        click.BadParameter: There is no such toolbox, or it can not be used.
     """
-    from toolturn.toolboxes import TOOLBOXES, toolboxes
+    from toolturn.naming import any_tools
+    from toolturn.toolboxes import TOOLBOXES
 
     wanted = [part.strip() for name in names for part in name.split(",") if part.strip()] or list(TOOLBOXES)
     if wanted == ["none"]:
         return ToolSet()
     try:
-        return toolboxes(wanted)
+        return any_tools(wanted)
     except ValueError as exc:
         raise click.BadParameter(str(exc), param_hint="--tools") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a turn or a conversation is had with.
+
+    Args:
+        model: The model.
+        model_name: Its name, for people.
+        tools: The tools, those of MCP servers left out.
+        servers: The MCP servers of the persona.
+        server_names: How their tools are named.
+        system: The system message; None for none.
+        settings: How the model is to reply.
+        limits: The bounds.
+        concurrency: How many calls of parallel tools may run at once.
+        persona: Where the persona is from, so that it can be read again; empty for none.
+        window: Tokens of the model's window, where the persona says so.
+        notes: What should be said of the persona, a line each.
+    """
+
+    model: ChatModel
+    model_name: str
+    tools: ToolSet
+    servers: Mapping[str, Server] = field(default_factory=dict)
+    server_names: Literal["auto", "prefixed"] = "auto"
+    system: str | None = None
+    settings: ModelSettings | None = None
+    limits: Limits = field(default_factory=Limits)
+    concurrency: int = 1
+    persona: str = ""
+    window: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def chosen(persona: str | None, model_name: str | None, tool_names: Sequence[str], system: str | None) -> Chosen:
+    """Return what a user has chosen.
+
+    Args:
+        persona: A persona file or plug-in; None for none.
+        model_name: The model, in place of the persona's.
+        tool_names: Toolboxes, in place of all tools of the persona.
+        system: The system message, in place of the persona's.
+
+    Raises:
+        click.ClickException: Something of it can not be used.
+    """
+    if persona is None:
+        name = model_name or DEFAULT_MODEL
+        model = model_named(name)
+        return Chosen(model, name, tools_named(tool_names), system=system, limits=Limits(8, 16, repeats=3))
+    from toolturn.errors import ModelError
+    from toolturn.local import WeightsError
+    from toolturn.personas import PersonaError, load_persona, model_of, read_persona
+    from toolturn.personas.boxes import tools_of
+    from toolturn.personas.opening import server_names
+
+    reading = read_persona(persona)
+    try:
+        known = reading.persona or load_persona(persona)
+        tools, left_out = (tools_named(tool_names), ()) if tool_names else tools_of(known)
+        model = model_named(model_name) if model_name else model_of(known)
+    except (PersonaError, ModelError, WeightsError, ImportError) as exc:
+        raise click.ClickException(str(exc)) from None
+    warnings = tuple(str(finding) for finding in reading.findings if finding.level == "warning")
+    return Chosen(
+        model,
+        model_name or known.brain.model,
+        tools,
+        {} if tool_names else known.servers,
+        server_names(known),
+        known.system_prompt if system is None else system,
+        None if model_name else known.settings,
+        known.limits,
+        known.concurrency,
+        str(Path(persona).absolute()) if Path(persona).exists() else persona,
+        None if model_name else known.brain.options.get("context"),
+        (*warnings, *left_out),
+    )
+
+
+def bounded(limits: Limits, max_iterations: int | None, max_tool_calls: int | None, timeout: float | None) -> Limits:
+    """Return limits of which some were given as options.
+
+    Args:
+        limits: The limits.
+        max_iterations: Model calls; None where not given, like those that follow.
+        max_tool_calls: Tool calls.
+        timeout: Seconds.
+    """
+    given: dict[str, Any] = {"iterations": max_iterations, "tool_calls": max_tool_calls, "deadline": timeout}
+    return replace(limits, **{name: value for name, value in given.items() if value is not None})
+
+
+def noting(silent: bool) -> Callable[[str], None]:
+    """Return what shows a line on standard error.
+
+    Args:
+        silent: Show nothing.
+    """
+    return lambda text: None if silent else click.echo(text, err=True)
 
 
 def read_text(path: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 import click
 
@@ -78,29 +78,39 @@ def _free(name: str, taken: dict[str, Server]) -> str:
 
 
 @contextmanager
-def with_mcp(wanted: Sequence[str], tools: ToolSet, note: Callable[[str], None]) -> Iterator[ToolSet]:
+def with_mcp(
+    wanted: Sequence[str],
+    tools: ToolSet,
+    note: Callable[[str], None],
+    more: Mapping[str, Server] | None = None,
+    names: Literal["auto", "prefixed"] = "auto",
+) -> Iterator[ToolSet]:
     """Run servers while a block does, and hand it their tools beside others.
 
     Args:
         wanted: What the user gave as ``--mcp``; without any nothing is loaded and the tools are handed on as they are.
         tools: The other tools; they keep their names.
         note: Is told, in a line each, of what does not work.
+        more: Further servers by name.
+        names: How the tools of the servers are named.
 
     Raises:
         click.ClickException: The extra is missing, or none of the servers runs.
         click.BadParameter: Something wanted is no server.
     """
-    if not wanted:
+    if not wanted and not more:
         yield tools
         return
     servers, wrong = servers_of(wanted)
+    for name, server in (more or {}).items():
+        servers[_free(name, servers)] = server
     try:
         from toolturn.mcp import mcp_servers
     except ImportError as exc:
         raise click.ClickException(str(exc)) from None
     for problem in wrong:
         note(f"[mcp] {problem}")
-    with _ended_by_signals(), mcp_servers(servers, reserved=tools.names) as running:
+    with _ended_by_signals(), mcp_servers(servers, names=names, reserved=tools.names) as running:
         for problem in running.problems:
             note(f"[mcp] {problem}")
         down = {problem.server for problem in running.problems if problem.kind == "not_running"}

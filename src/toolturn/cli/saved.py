@@ -20,17 +20,19 @@ class SavedTurn:
 
     Args:
         state: The turn as JSON.
-        model: The name of the model.
-        tools: The names of the toolboxes.
+        model: The name of the model; None for the persona's.
+        tools: The names of the toolboxes; where there are none, those of the persona or all built-in ones.
         why: Why it stopped, for people.
         mcp: The MCP servers, as they were written.
+        persona: Where the persona is from; empty for none.
     """
 
     state: str
-    model: str
+    model: str | None
     tools: tuple[str, ...]
     why: str
     mcp: tuple[str, ...] = ()
+    persona: str = ""
 
 
 def folder() -> Path:
@@ -67,17 +69,25 @@ def write_private(path: Path, text: str) -> None:
 
 
 def save(
-    turn: Turn, model: str, tools: tuple[str, ...], why: str, path: Path | None = None, *, mcp: tuple[str, ...] = ()
+    turn: Turn,
+    model: str | None,
+    tools: tuple[str, ...],
+    why: str,
+    path: Path | None = None,
+    *,
+    mcp: tuple[str, ...] = (),
+    persona: str = "",
 ) -> Path:
     """Write a turn to a file that only its owner can read.
 
     Args:
         turn: The turn.
-        model: The name of the model.
-        tools: The names of the toolboxes.
+        model: The name of the model; None for the persona's.
+        tools: The names of the toolboxes; where there are none, those of the persona or all built-in ones.
         why: Why it stopped.
         path: Where to; a new file where None.
         mcp: The MCP servers, as they were written.
+        persona: Where the persona is from; empty for none.
 
     Returns:
         The file.
@@ -94,6 +104,7 @@ def save(
         "model": model,
         "tools": list(tools),
         "mcp": list(mcp),
+        "persona": persona,
         "why": why,
         "turn": json.loads(turn.to_json()),
     }
@@ -114,10 +125,11 @@ def load(text: str) -> SavedTurn:
     def build(data: dict[str, Any]) -> SavedTurn:
         return SavedTurn(
             codec.dumps(data["turn"]),
-            str(data["model"]),
+            None if data["model"] is None else str(data["model"]),
             tuple(data["tools"]),
             str(data["why"]),
             tuple(data.get("mcp", ())),
+            str(data.get("persona", "")),
         )
 
     return codec.read(text, "saved turn", build)

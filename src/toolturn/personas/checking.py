@@ -71,24 +71,27 @@ def check_section(
             found.append(Finding("warning", where, f"{key} is not read here: {keys.wrong[key]}"))
         elif key in keys.renamed:
             right = keys.renamed[key]
-            told = f"the key is {right}" + (", which is there too and counts" if right in section else "")
+            told = f"{key} is not the name of the key; it is {right}"
+            told += ", which is there too and counts" if right in section else ""
             found.append(Finding("warning", where, told))
             if right not in section:
                 found += _of_value(right, value, keys, where)
         else:
-            found.append(Finding("warning", where, unknown("key", str(key), (*keys.known, *sections))))
+            what = "section" if isinstance(value, Mapping) else "key"
+            found.append(Finding("warning", where, unknown(what, str(key), (*keys.known, *sections))))
     for key in keys.needed:
         if not any(name in section for name in (key, *(old for old, new in keys.renamed.items() if new == key))):
             found.append(Finding("problem", below(place, key), f"{key} is missing"))
     return found
 
 
-def check_engine(section: Mapping[str, Any], place: str = "$") -> list[Finding]:
+def check_engine(section: Mapping[str, Any], place: str = "$", *, skip: Collection[str] = ()) -> list[Finding]:
     """Return what is wrong with the section of an engine, and with those in it whose keys are known.
 
     Args:
         section: The section.
         place: Where it stands.
+        skip: Sections in it whose keys are not looked at.
     """
     brain = value_of(section, "brain", ENGINE)
     inside = [text for text in (brain, *names_in(value_of(section, "toolboxes", ENGINE))) if isinstance(text, str)]
@@ -104,7 +107,7 @@ def check_engine(section: Mapping[str, Any], place: str = "$") -> list[Finding]:
             named = f"brain is {brain!r}" if brain else f'write "brain": "{key}"'
             found.append(Finding("warning", where, f"this section is not used: {named}"))
         keys = keys_of(key)
-        if keys is not None:
+        if keys is not None and key not in skip:
             found += check_section(inner, keys, where)
     return found
 
