@@ -16,6 +16,7 @@ from .messages import ChatMessage, ToolCall, text_of
 from .trim import Trimmed, rough_tokens, trim
 
 __all__ = [
+    "NO_RESULT",
     "Fault",
     "RepairReport",
     "Trimmed",
@@ -36,6 +37,9 @@ _CLOSINGS = {
     "cancelled": "The call was cancelled while it ran; it may have had an effect.",
     "outcome_unknown": "The call did not finish in time and was left behind; it may have had an effect.",
 }
+
+NO_RESULT = "The result of the call was not recorded: it may have been run, or not."
+"""What answers a call of a transcript that does not say what became of it."""
 
 
 def closing_content(status: str, reason: str = "") -> str:
@@ -153,8 +157,8 @@ class RepairReport:
 def repair(messages: Sequence[ChatMessage]) -> RepairReport:
     """Return a valid transcript made of these messages, and a report of each change.
 
-    Calls without a result are closed as not executed, results that answer nothing are dropped, unusable or repeated
-    ids are replaced together with their results, and messages of an unknown role become user messages.
+    Calls without a result are closed as of an unknown outcome, results that answer nothing are dropped, unusable or
+    repeated ids are replaced together with their results, and messages of an unknown role become user messages.
 
     Args:
         messages: The transcript, oldest first.
@@ -173,8 +177,8 @@ def repair(messages: Sequence[ChatMessage]) -> RepairReport:
         answers.clear()
         for item in batch:
             if item.answer is None:
-                changes.append(Fault(item.index, "a call without a result was closed as not executed"))
-                made.append(ChatMessage("tool", closing_content("not_executed"), None, item.id))
+                changes.append(Fault(item.index, "a call without a result was closed as of an unknown outcome"))
+                made.append(ChatMessage("tool", closing_content("outcome_unknown", NO_RESULT), None, item.id))
             else:
                 made.append(item.answer)
         batch.clear()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolturn import ChatMessage, ImagePart, TextPart
-from toolturn.transcript import Fault, RepairReport, check, closing_content, pending_calls, repair
+from toolturn.transcript import NO_RESULT, Fault, RepairReport, check, closing_content, pending_calls, repair
 
 from .parts import USER, answered, call
 from .strategies import Broken, junk_messages, near_messages, transcripts
@@ -167,15 +167,18 @@ def test_check_and_pending_calls_never_raise(messages: list[ChatMessage]) -> Non
     pending_calls(messages)
 
 
-def test_a_call_without_a_result_is_closed_as_not_executed() -> None:
+UNKNOWN = closing_content("outcome_unknown", NO_RESULT)
+
+
+def test_a_call_without_a_result_may_have_been_run_and_is_closed_so() -> None:
     report = repair([asking("a", "b"), answered("b", "B"), USER])
     assert report.messages == (
         asking("a", "b"),
-        answered("a", closing_content("not_executed")),
+        answered("a", UNKNOWN),
         answered("b", "B"),
         USER,
     )
-    assert report.changes == (Fault(0, "a call without a result was closed as not executed"),)
+    assert report.changes == (Fault(0, "a call without a result was closed as of an unknown outcome"),)
 
 
 def test_a_result_that_answers_nothing_is_dropped() -> None:
@@ -186,7 +189,7 @@ def test_a_result_that_answers_nothing_is_dropped() -> None:
 
 def test_a_result_that_comes_too_late_is_dropped_and_its_call_closed() -> None:
     report = repair([asking("a"), USER, answered("a", "late")])
-    assert report.messages == (asking("a"), answered("a", closing_content("not_executed")), USER)
+    assert report.messages == (asking("a"), answered("a", UNKNOWN), USER)
 
 
 def test_an_unusable_id_is_replaced_together_with_its_result() -> None:
