@@ -8,6 +8,7 @@ port first.
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import signal
@@ -181,6 +182,9 @@ class Server:
             case "answers-twice":
                 send(reply(number, text(f"first {said}")))
                 send(reply(number, text("second")))
+            case "huge-image":
+                data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(int(rest))).decode()
+                send(reply(number, {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}))
             case "huge":
                 send(reply(number, text("x" * int(rest))))
             case "huge-event":
