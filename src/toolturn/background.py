@@ -33,9 +33,14 @@ class Background:
                 self._loop = loop
             return self._loop
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether the loop can not go on before the code that asks has returned."""
+        return threading.current_thread() is self._thread or _waits_for_background.get()
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         loop = self.loop()
-        if threading.current_thread() is self._thread or _waits_for_background.get():
+        if self.stands_still:
             # a tool on the background loop runs a turn of its own: waiting here would wait for itself
             return _in_new_thread(coroutine)
         context = contextvars.copy_context()

@@ -1,16 +1,14 @@
-"""These tests need the packages of OpenVoiceOS; without them they are not collected."""
+"""These tests need the packages of OpenVoiceOS; ``make test`` runs them in an environment that has them."""
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
+from importlib.util import find_spec
 
-collect_ignore_glob: list[str] = []
+collect_ignore_glob = [] if find_spec("ovos_plugin_manager") else ["test_*.py"]
 
-if importlib.util.find_spec("ovos_plugin_manager") is None:
-    collect_ignore_glob = ["test_*.py"]
-else:
-    # imported here once, because what it imports itself warns
-    with warnings.catch_warnings():
+if not collect_ignore_glob:
+    with warnings.catch_warnings():  # what these packages use that will go one day is theirs to know
         warnings.simplefilter("ignore")
-        import ovos_plugin_manager.templates.agent_tools  # noqa: F401
+        import ovos_plugin_manager.templates.agent_tools
+        import ovos_plugin_manager.templates.agents  # noqa: F401

@@ -1,0 +1,223 @@
+"""Any model of toolturn as a brain of OpenVoiceOS."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+from ovos_plugin_manager.templates.agent_tools import ToolBox
+from ovos_plugin_manager.templates.agents import AgentMessage, ChatEngine
+from ovos_utils.log import LOG
+
+from ..background import background
+from ..errors import ModelProtocolError
+from ..messages import ChatMessage, ChatResponse, ToolDef
+from ..model import ChatModel, Delta, ModelSettings
+from ..models.ingest import ingest, seen_ids
+from ..models.ingest.reasons import known_reason
+from ..persona_keys import BRAINS, OWN_BRAIN, check_section, number_of, value_of
+from ..splitter import SentenceSplitter
+from ..transcript import repair
+from .bridge import iterate
+from .messages import chat_messages, message_of
+from .toolboxes import toolset_of
+from .turns import with_prompt
+
+_KEYS = BRAINS[OWN_BRAIN]
+
+
+class ToolturnBrain(ChatEngine):  # type: ignore[misc]
+    """A model of toolturn as a ChatEngine, which calls tools and streams.
+
+    The engines of toolturn ask the model itself, so that their turns stream too.
+
+    Args:
+        config: Its section: ``model`` (such as ``local``, ``ollama:qwen3`` or ``http://127.0.0.1:8080/v1#name``),
+            ``key``, ``system_prompt``, ``temperature``, ``max_tokens``, ``stop``, ``seed``, ``extra``.
+        model: The model itself, instead of its name.
+
+    Raises:
+        ValueError: A value of the section is of the wrong kind or out of its range.
+    """
+
+    supports_tools = True
+
+    def __init__(self, config: dict[str, Any] | None = None, model: ChatModel | None = None) -> None:
+        super().__init__(config)
+        self._lock = threading.Lock()
+        self._model = model
+        for finding in check_section({"model": "local", **self.config}, _KEYS):
+            if finding.level == "problem":
+                raise ValueError(f"{OWN_BRAIN}: {finding}")
+            LOG.warning(f"{OWN_BRAIN}: {finding}")
+
+    def _value(self, key: str, default: Any = None) -> Any:
+        found = value_of(self.config, key, _KEYS)
+        return default if found is None else number_of(found) if key in _KEYS.least or key == "seed" else found
+
+    @property
+    def system_prompt(self) -> str:
+        """A system message before each conversation."""
+        return str(self._value("system_prompt", "")).strip()
+
+    @property
+    def settings(self) -> ModelSettings:
+        """How the model replies."""
+        stop = self._value("stop", ())
+        extra = dict(self._value("extra", {}))
+        for key in ("top_p", "frequency_penalty", "presence_penalty"):
+            if (value := self._value(key)) is not None:
+                extra.setdefault(key, value)
+        return ModelSettings(
+            temperature=self._value("temperature"),
+            max_tokens=self._value("max_tokens"),
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            seed=self._value("seed"),
+            extra=extra,
+        )
+
+    @property
+    def model(self) -> ChatModel:
+        """The model; made at first use, once however many threads ask.
+
+        Raises:
+            ModelError: There is none of its name, or its key is missing.
+            ImportError: What it needs is not installed; the text says how to install it.
+        """
+        if self._model is None:
+            with self._lock:
+                if self._model is None:
+                    self._model = _model_of(self.config, self._value)
+        return self._model
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the model itself may be asked: no subclass has changed what happens before and after."""
+        return type(self).continue_chat is ToolturnBrain.continue_chat
+
+    def continue_chat(
+        self,
+        messages: list[AgentMessage],
+        session_id: str = "default",
+        lang: str | None = None,
+        units: str | None = None,
+        tools: Any = None,
+    ) -> AgentMessage:
+        """Return the model's reply, with the calls it asks for.
+
+        Args:
+            messages: The conversation, oldest first; it is not changed.
+            session_id: Not used.
+            lang: Not used.
+            units: Not used.
+            tools: ToolBoxes, specifications in OpenAI's form, or a list of both.
+
+        Raises:
+            ModelError: The model could not be asked, or its reply was cut off within a call.
+        """
+        history, definitions = self._history(messages), _definitions(tools)
+        reply = background.run(self.model.complete(history, definitions, settings=self.settings))
+        return message_of(_usable(ingest(reply, definitions, seen_ids(history))))
+
+    def stream_tokens(
+        self,
+        messages: list[AgentMessage],
+        session_id: str = "default",
+        lang: str | None = None,
+        units: str | None = None,
+    ) -> Iterator[str]:
+        """Yield the reply in pieces, as the model makes them.
+
+        Args:
+            messages: The conversation, oldest first; it is not changed.
+            session_id: Not used.
+            lang: Not used.
+            units: Not used.
+        """
+        history, model, settings = self._history(messages), self.model, self.settings
+        yield from iterate(lambda: _texts(model, history, settings))
+
+    def stream_sentences(
+        self,
+        messages: list[AgentMessage],
+        session_id: str = "default",
+        lang: str | None = None,
+        units: str | None = None,
+    ) -> Iterator[str]:
+        """Yield the reply sentence by sentence, each as soon as its end is proven.
+
+        Args:
+            messages: The conversation, oldest first; it is not changed.
+            session_id: Not used.
+            lang: A BCP 47 tag.
+            units: Not used.
+        """
+        splitter = SentenceSplitter(lang)
+        for text in self.stream_tokens(messages, session_id, lang, units):
+            yield from splitter.feed(text)
+        yield from splitter.flush()
+
+    def close(self) -> None:
+        """Give back what the model holds."""
+        with self._lock:
+            model, self._model = self._model, None
+        if model is not None:
+            background.run(model.aclose())
+
+    shutdown = close
+
+    def _history(self, messages: list[AgentMessage]) -> tuple[ChatMessage, ...]:
+        return tuple(with_prompt(list(repair(chat_messages(messages)).messages), self.system_prompt))
+
+
+async def _texts(model: ChatModel, history: tuple[ChatMessage, ...], settings: ModelSettings) -> AsyncGenerator[str]:
+    if not model.capabilities.streaming:
+        yield ingest(await model.complete(history, settings=settings), (), ()).content
+        return
+    said = False
+    async for item in model.stream(history, settings=settings):
+        if isinstance(item, Delta):
+            if item.kind == "text" and item.text:
+                said = True
+                yield item.text
+        elif not said and item.content:
+            yield item.content
+
+
+def _usable(reply: ChatResponse) -> ChatResponse:
+    """A reply whose calls may be run: OpenVoiceOS's message has no place for why it ended."""
+    if reply.tool_calls and (reason := known_reason(reply.finish_reason)) is not None:
+        raise ModelProtocolError(f"the model's reply ended ({reason}) before its calls were whole; none was handed on")
+    return reply
+
+
+def _definitions(tools: Any) -> tuple[ToolDef, ...]:
+    if tools is None:
+        return ()
+    made: list[ToolDef] = []
+    for item in tools if isinstance(tools, (list, tuple)) else [tools]:
+        if isinstance(item, ToolBox):
+            made += toolset_of(item).definitions
+        elif isinstance(item, dict):
+            function = item.get("function", item)
+            parameters = function.get("parameters") or {"type": "object", "properties": {}}
+            made.append(ToolDef(function.get("name", ""), function.get("description") or "", parameters))
+        else:
+            made += toolset_of(item).definitions
+    return tuple(made)
+
+
+def _model_of(config: Any, value: Any) -> ChatModel:
+    import os
+
+    from ..models.named import model_named, where
+
+    name = value("model", "local")
+    if where(name, os.environ) is not None:
+        options = {"api_key": value("key")} if value("key") else {}
+        return model_named(name, **options)
+    from ..local import local_model
+
+    window = {key: found for key in ("context", "threads") if (found := value(key)) is not None}
+    return local_model(None if name == "local" else name, **window)
