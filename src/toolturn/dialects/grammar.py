@@ -111,7 +111,6 @@ class GrammarTools(ChatModel):
         folded, offered, settings = self._prepare(messages, tools, settings)
         is_text = not offered
         is_call = False
-        openers = _OPENERS if settings is None or settings.answer is None else "<"
         async with aclosing(self._model.stream(folded, settings=settings)) as stream:  # type: ignore[type-var]
             async for item in stream:
                 if isinstance(item, ChatResponse):
@@ -120,7 +119,7 @@ class GrammarTools(ChatModel):
                     yield item
                 elif not is_call and (first := item.text.lstrip()):
                     # the grammar lets a call begin with these characters only, and text with any other
-                    is_call = first[0] in openers
+                    is_call = first[0] in _OPENERS
                     if not is_call:
                         is_text = True
                         yield Delta(first)
@@ -164,8 +163,6 @@ class GrammarTools(ChatModel):
         """Take the call out of a reply; a reply that was cut off keeps its finish reason and is refused later."""
         if not offered:
             return response
-        if settings is not None and settings.answer is not None and not response.content.lstrip().startswith("<"):
-            return response  # an answer is an object too, and may look like a call
         found = _parse_call(response.content)
         if found is None:
             return response
@@ -197,8 +194,7 @@ def _grammar(tools: tuple[tuple[str, str], ...], must_call: bool, answer: str = 
     rules = []
     if tools:
         rules.append(f"obj: %json {json.dumps(_calls_schema(tools))}")
-        # where the answer is an object too, only what stands before it tells a call
-        rules.append('call: "<tool_call>\\n" obj' if answer else 'call: ("```json\\n" | "<tool_call>\\n")? obj')
+        rules.append('call: ("```json\\n" | "<tool_call>\\n")? obj')
     if answer:
         rules.append(f"answer: %json {json.dumps(_local_schema(json.loads(answer), 'a'))}")
     else:

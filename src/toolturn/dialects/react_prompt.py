@@ -1,0 +1,276 @@
+"""What a model is told so that it writes ReAct text, in its user's language; the key words stay English.
+
+Small models copy English key words more reliably than they translate them: see the table of
+``benchmarks/questions.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ..messages import ToolDef
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_MAX_CHOICES = 60
+_LONG = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ReActPrompt:
+    """The sentences a model is told.
+
+    Args:
+        system: Stands at the end of the system message, or is it; ``{tools}`` becomes the list of the tools, and
+            ``{names}`` their names. Other braces stay as they are.
+        answer: Asks for the answer when no more tools are allowed.
+        required: Asks for a call when there has to be one.
+        named: Asks for a call of the tool ``{name}``.
+
+    Raises:
+        ValueError: A placeholder is missing or unknown.
+    """
+
+    system: str
+    answer: str
+    required: str
+    named: str
+
+    def __post_init__(self) -> None:
+        _check("system", self.system, {"tools"}, {"names"})
+        _check("answer", self.answer, set(), set())
+        _check("required", self.required, set(), set())
+        _check("named", self.named, {"name"}, set())
+
+
+def _check(field: str, text: str, needed: set[str], allowed: set[str]) -> None:
+    found = set(_PLACEHOLDER.findall(text))
+    if missing := needed - found:
+        raise ValueError(f"the text {field!r} of the prompt needs the placeholder {{{min(missing)}}}")
+    if unknown := found - needed - allowed:
+        known = ", ".join(f"{{{name}}}" for name in sorted(needed | allowed)) or "none"
+        raise ValueError(
+            f"the text {field!r} of the prompt has an unknown placeholder {{{min(unknown)}}}; known: {known}"
+        )
+
+
+PROMPTS: Mapping[str, ReActPrompt] = MappingProxyType(
+    {
+        "en": ReActPrompt(
+            """You can use these tools:
+{tools}
+
+To use a tool, write these lines and stop:
+Thought: why you need it
+Action: the name of the tool
+Action Input: its arguments as a JSON object
+You are then told its result after "Observation:".
+
+When you know the answer, or need no tool, write:
+Final Answer: what you tell the user""",
+            "Use no more tools. Write the Final Answer now, from the observations you have.",
+            "You must use a tool now: write an Action.",
+            "You must use the tool {name} now: write an Action.",
+        ),
+        "de": ReActPrompt(
+            """Du kannst diese Werkzeuge benutzen:
+{tools}
+
+Um ein Werkzeug zu benutzen, schreibe genau diese Zeilen, mit den englischen Wörtern vor dem Doppelpunkt, und halte an:
+Thought: warum du es brauchst
+Action: der Name des Werkzeugs
+Action Input: seine Argumente als JSON-Objekt
+Danach steht sein Ergebnis hinter "Observation:".
+
+Wenn du die Antwort weißt oder kein Werkzeug brauchst, schreibe:
+Final Answer: was du dem Benutzer auf Deutsch sagst""",
+            "Benutze kein Werkzeug mehr. Schreibe jetzt die Final Answer aus dem, was du weißt.",
+            "Du musst jetzt ein Werkzeug benutzen: schreibe eine Action.",
+            "Du musst jetzt das Werkzeug {name} benutzen: schreibe eine Action.",
+        ),
+        "es": ReActPrompt(
+            """Puedes usar estas herramientas:
+{tools}
+
+Para usar una herramienta, escribe exactamente estas líneas, con las palabras inglesas antes de los dos puntos, y para:
+Thought: por qué la necesitas
+Action: el nombre de la herramienta
+Action Input: sus argumentos como objeto JSON
+Después verás su resultado tras "Observation:".
+
+Cuando sepas la respuesta o no necesites ninguna herramienta, escribe:
+Final Answer: lo que dices al usuario en español""",
+            "No uses más herramientas. Escribe ahora la Final Answer con lo que sabes.",
+            "Ahora debes usar una herramienta: escribe una Action.",
+            "Ahora debes usar la herramienta {name}: escribe una Action.",
+        ),
+        "fr": ReActPrompt(
+            """Tu peux utiliser ces outils :
+{tools}
+
+Pour utiliser un outil, écris exactement ces lignes, avec les mots anglais avant les deux-points, puis arrête-toi :
+Thought: pourquoi tu en as besoin
+Action: le nom de l'outil
+Action Input: ses arguments sous forme d'objet JSON
+Son résultat t'est donné ensuite après "Observation:".
+
+Quand tu connais la réponse ou n'as besoin d'aucun outil, écris :
+Final Answer: ce que tu dis à l'utilisateur en français""",
+            "N'utilise plus d'outil. Écris maintenant la Final Answer avec ce que tu sais.",
+            "Tu dois maintenant utiliser un outil : écris une Action.",
+            "Tu dois maintenant utiliser l'outil {name} : écris une Action.",
+        ),
+        "it": ReActPrompt(
+            """Puoi usare questi strumenti:
+{tools}
+
+Per usare uno strumento, scrivi esattamente queste righe, con le parole inglesi prima dei due punti, e fermati:
+Thought: perché ti serve
+Action: il nome dello strumento
+Action Input: i suoi argomenti come oggetto JSON
+Poi leggi il suo risultato dopo "Observation:".
+
+Quando sai la risposta o non ti serve nessuno strumento, scrivi:
+Final Answer: ciò che dici all'utente in italiano""",
+            "Non usare altri strumenti. Scrivi ora la Final Answer con quello che sai.",
+            "Ora devi usare uno strumento: scrivi una Action.",
+            "Ora devi usare lo strumento {name}: scrivi una Action.",
+        ),
+        "nl": ReActPrompt(
+            """Je kunt deze hulpmiddelen gebruiken:
+{tools}
+
+Schrijf om een hulpmiddel te gebruiken precies deze regels, met de Engelse woorden voor de dubbele punt, en stop dan:
+Thought: waarom je het nodig hebt
+Action: de naam van het hulpmiddel
+Action Input: de argumenten als JSON-object
+Daarna lees je het resultaat achter "Observation:".
+
+Als je het antwoord weet of geen hulpmiddel nodig hebt, schrijf dan:
+Final Answer: wat je de gebruiker in het Nederlands vertelt""",
+            "Gebruik geen hulpmiddelen meer. Schrijf nu het Final Answer met wat je weet.",
+            "Je moet nu een hulpmiddel gebruiken: schrijf een Action.",
+            "Je moet nu het hulpmiddel {name} gebruiken: schrijf een Action.",
+        ),
+        "pt": ReActPrompt(
+            """Podes usar estas ferramentas:
+{tools}
+
+Para usar uma ferramenta, escreve exatamente estas linhas, com as palavras inglesas antes dos dois pontos, e para:
+Thought: porque precisas dela
+Action: o nome da ferramenta
+Action Input: os seus argumentos como objeto JSON
+Depois lês o resultado a seguir a "Observation:".
+
+Quando souberes a resposta ou não precisares de nenhuma ferramenta, escreve:
+Final Answer: o que dizes ao utilizador em português""",
+            "Não uses mais ferramentas. Escreve agora a Final Answer com o que sabes.",
+            "Agora tens de usar uma ferramenta: escreve uma Action.",
+            "Agora tens de usar a ferramenta {name}: escreve uma Action.",
+        ),
+    }
+)
+"""The prompts by language."""
+
+
+def prompt_of(given: str | ReActPrompt | None, language: str) -> ReActPrompt:
+    """Return the prompt for a language, or the one that is given.
+
+    Args:
+        given: A whole prompt, or the text of its system message; None for the built-in one.
+        language: A tag such as ``de`` or ``pt-BR``; English where there is no prompt for it.
+
+    Raises:
+        ValueError: A placeholder is missing or unknown.
+    """
+    if isinstance(given, ReActPrompt):
+        return given
+    base = PROMPTS.get(language.partition("-")[0].partition("_")[0].lower(), PROMPTS["en"])
+    return base if given is None else ReActPrompt(given, base.answer, base.required, base.named)
+
+
+def system_text(prompt: ReActPrompt, tools: Sequence[ToolDef]) -> str:
+    """Return the prompt with the tools in it.
+
+    Args:
+        prompt: The prompt.
+        tools: What is offered.
+    """
+    listed = "\n".join(signature(tool) for tool in tools)
+    names = ", ".join(tool.name for tool in tools)
+    return prompt.system.replace("{names}", names).replace("{tools}", listed)
+
+
+def signature(tool: ToolDef) -> str:
+    """Return a tool in one line: ``name(param: type, other?: type) - description``.
+
+    What may be left out has a question mark or a default.
+
+    Args:
+        tool: The tool; of its schema only what a model needs to fill it in is told, the rest is checked.
+    """
+    schema: Any = tool.parameters
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    needed = schema.get("required") if isinstance(schema, Mapping) else None
+    required = needed if isinstance(needed, (list, tuple)) else ()
+    told: list[str] = []
+    about: list[str] = []
+    seen: dict[str, str] = {}  # a long list of choices is told once
+    for name, value in properties.items() if isinstance(properties, Mapping) else ():
+        parameter = value if isinstance(value, Mapping) else {}
+        kind = _type(parameter, schema)
+        kind = f"same as {seen[kind]}" if kind in seen else kind
+        if len(kind) > _LONG:
+            seen[kind] = name
+        default = parameter.get("default")
+        if name in required:
+            told.append(f"{name}: {kind}")
+        elif default is None:
+            told.append(f"{name}?: {kind}")
+        else:
+            told.append(f"{name}: {kind} = {json.dumps(default, ensure_ascii=False)}")
+        if isinstance(parameter.get("description"), str):
+            about.append(f"{name}: {_one_line(parameter['description'])}")
+    line = f"{tool.name}({', '.join(told)}) - {_one_line(tool.description)}"
+    return f"{line} [{'; '.join(about)}]" if about else line
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _type(schema: Mapping[str, Any], root: Any, depth: int = 0) -> str:
+    for _ in range(8):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            break
+        found: Any = root
+        for step in reference.removeprefix("#/").split("/"):
+            found = found.get(step) if isinstance(found, Mapping) else None
+        schema = found if isinstance(found, Mapping) else {}
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    choices = schema.get("enum")
+    if isinstance(choices, (list, tuple)) and 0 < len(choices) <= _MAX_CHOICES:
+        return "|".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+    branches = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(branches, (list, tuple)) and depth < 3:
+        kinds = [_type(each, root, depth + 1) for each in branches if isinstance(each, Mapping)]
+        return "|".join(dict.fromkeys(kind for kind in kinds if kind != "null")) or "any"
+    kind = schema.get("type")
+    if isinstance(kind, (list, tuple)):
+        return "|".join(str(each) for each in kind if each != "null")
+    if kind == "array":
+        items = schema.get("items")
+        return f"[{_type(items, root, depth + 1)}]" if isinstance(items, Mapping) and depth < 3 else "array"
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping) and depth < 3:
+        inner = ", ".join(
+            f"{name}: {_type(each, root, depth + 1)}" for name, each in properties.items() if isinstance(each, Mapping)
+        )
+        return f"{{{inner}}}"
+    return kind if isinstance(kind, str) else "any"
