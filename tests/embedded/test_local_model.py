@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from toolturn import (
     ChatMessage,
@@ -56,6 +57,24 @@ def test_it_calls_a_tool_and_answers_with_the_result(model: ChatModel) -> None:
     assert "408" in result.content
     assert result.usage.input > 0
     assert result.usage.output > 0
+
+
+class Product(BaseModel):
+    """A product and its factors."""
+
+    first: int
+    second: int
+    product: int
+
+
+def test_an_answer_of_a_type_is_made_with_the_results_of_tools(model: ChatModel) -> None:
+    settings = ModelSettings(temperature=0, max_tokens=120)
+    question = user("What is 17 * 24?")
+    result = asyncio.run(
+        run_tool_loop(question, ToolSet([calculator]), model, answer_type=Product, settings=settings)
+    )
+    assert result.value == Product(first=17, second=24, product=408)
+    assert [record.message.content for record in result.tool_calls] == ["408"]
 
 
 def test_text_streams_and_equals_the_answer(model: ChatModel) -> None:

@@ -166,6 +166,8 @@ class GrammarTools(ChatModel):
         found = _parse_call(response.content)
         if found is None:
             return response
+        if settings is not None and settings.answer is not None and all(tool.name != found[0] for tool in offered):
+            return response  # an answer is an object too, and this one has such keys
         used = {call.id for message in messages for call in message.tool_calls or ()}
         number = len(used) + 1
         while f"call_{number}" in used:
