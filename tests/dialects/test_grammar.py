@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -270,3 +271,50 @@ def test_tools_stay_where_the_model_can_do_with_them() -> None:
     result = asyncio.run(run_tool_loop(USER, TOOLS, GrammarTools(writer)))
     assert len(result.tool_calls) == 2
     assert all(grammar is not None for grammar in writer.grammars)
+
+
+class _Replies(ChatModel):
+    """A model of text that gives one reply and remembers what it was asked."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked: list[tuple[tuple[ChatMessage, ...], ModelSettings | None]] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(grammar=True)
+
+    async def complete(self, messages: Any, tools: Any = (), *, settings: ModelSettings | None = None) -> ChatResponse:
+        self.asked.append((messages, settings))
+        return ChatResponse(self.text, finish_reason="stop")
+
+
+ANSWER = ToolDef("Person", "A person.", {"type": "object", "properties": {"name": {"type": "string"}}})
+LOOK = ToolDef("look", "Look.", {"type": "object", "properties": {}})
+
+
+@pytest.mark.parametrize(
+    ("text", "called"),
+    [
+        ('{"name":"look","arguments":{}}', True),
+        ('<tool_call>\n{"name":"look","arguments":{}}', True),
+        ('{"name":"Ann","arguments":{}}', False),
+        ('{"name":"Ann"}', False),
+    ],
+)
+def test_an_answer_that_is_an_object_is_told_from_a_call(text: str, called: bool) -> None:
+    model = _Replies(text)
+    asking = GrammarTools(model).complete((ChatMessage("user", "?"),), (LOOK,), settings=ModelSettings(answer=ANSWER))
+    response = asyncio.run(asking)
+    assert bool(response.tool_calls) is called
+    if not called:
+        assert response.content == text
+
+
+def test_the_form_of_an_answer_is_told_and_held_to_also_without_tools() -> None:
+    model = _Replies("{}")
+    asyncio.run(GrammarTools(model).complete((ChatMessage("user", "?"),), settings=ModelSettings(answer=ANSWER)))
+    ((messages, settings),) = model.asked
+    assert "JSON Schema" in str(messages[0].content)
+    assert settings is not None
+    assert settings.extra["grammar"].startswith("%llguidance {}\nstart: answer\nanswer: %json")

@@ -70,9 +70,7 @@ class Product(BaseModel):
 def test_an_answer_of_a_type_is_made_with_the_results_of_tools(model: ChatModel) -> None:
     settings = ModelSettings(temperature=0, max_tokens=120)
     question = user("What is 17 * 24?")
-    result = asyncio.run(
-        run_tool_loop(question, ToolSet([calculator]), model, answer_type=Product, settings=settings)
-    )
+    result = asyncio.run(run_tool_loop(question, ToolSet([calculator]), model, answer_type=Product, settings=settings))
     assert result.value == Product(first=17, second=24, product=408)
     assert [record.message.content for record in result.tool_calls] == ["408"]
 
