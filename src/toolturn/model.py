@@ -50,6 +50,7 @@ class Capabilities:
             need not leave them out.
         answers: Whether ``settings.answer`` constrains its text: always (``beside_tools``), or only in requests
             without tools (``alone``).
+        window: Tokens that a request and its reply can have together; None where that is not known.
     """
 
     streaming: bool = False
@@ -58,6 +59,7 @@ class Capabilities:
     grammar: bool = False
     tool_choice_none: bool = False
     answers: Literal["", "alone", "beside_tools"] = ""
+    window: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.strategies import transcripts
-from toolturn import ChatMessage, ImagePart, TextPart
+from toolturn import ChatMessage, ImagePart, TextPart, ToolSet
 from toolturn.cli import chat
 from toolturn.cli.piped import PipedLines
 from toolturn.cli.talk import Talk, messages_in
@@ -133,10 +133,19 @@ def test_what_was_left_out_comes_back_when_there_is_room_again() -> None:
     assert talk.fit() == 0
 
 
-def test_the_window_is_known_of_the_embedded_model_alone() -> None:
-    assert chat._window("local") == 8192
-    assert chat._window("ollama:qwen3") is None
-    assert chat._window("http://127.0.0.1:9/v1#m") is None
+def test_of_a_window_room_is_kept_for_the_tools_and_a_reply() -> None:
+    assert chat._room(None, ToolSet([])) is None
+    assert chat._room(8192, ToolSet([])) in range(6000, 8192 - 2048)
+    assert chat._room(1024, ToolSet([])) in range(700, 1024 - 256), "of a small window a quarter is for the reply"
+
+
+def test_a_question_can_be_taken_back_as_if_it_had_not_been_asked() -> None:
+    talk = Talk([ask("unanswered")])
+    before = talk.mark()
+    talk.say("and more")
+    assert talk.is_question_alone()
+    talk.go_back(before)
+    assert (talk.messages, talk.shown) == ([ask("unanswered")], [ask("unanswered")])
 
 
 # --- files -----------------------------------------------------------------------------

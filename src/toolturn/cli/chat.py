@@ -62,7 +62,7 @@ def chat(
     if with_.system is not None:
         talk.instruct(with_.system)
     with with_mcp(mcp, with_.tools, note, with_.servers, with_.server_names) as tools:
-        talk.limit = _room(with_.window or _window(with_.model_name), tools)
+        talk.limit = _room(with_.window or with_.model.capabilities.window, tools)
         made = Chat(
             with_.model,
             with_.model_name,
@@ -116,7 +116,8 @@ def _start(file: str | None) -> tuple[ChatMessage, ...]:
 
 def _model(name: str, tools: ToolSet) -> tuple[ChatModel, int | None]:
     """The model of a name, and the tokens of messages that it can be shown beside the tools, where that is known."""
-    return model_named(name), _room(_window(name), tools)
+    model = model_named(name)
+    return model, _room(model.capabilities.window, tools)
 
 
 def _room(window: int | None, tools: ToolSet) -> int | None:
@@ -125,18 +126,6 @@ def _room(window: int | None, tools: ToolSet) -> int | None:
         return None
     from toolturn.local.runtime import MAX_TOKENS
 
+    reply = min(MAX_TOKENS, window // 4)
     offered = rough_tokens(ChatMessage("system", str([definition.to_openai() for definition in tools.definitions])))
-    return max(0, window - MAX_TOKENS - offered)
-
-
-def _window(name: str) -> int | None:
-    """Tokens of a model's window: of the embedded model it is known, of a server's it is not."""
-    from inspect import signature
-
-    from toolturn.local import local_model
-    from toolturn.naming import source_of
-
-    if source_of(name) != "embedded":
-        return None
-    tokens: int = signature(local_model).parameters["context"].default
-    return tokens
+    return max(0, window - reply - offered)

@@ -198,6 +198,7 @@ class Chat:
         Args:
             text: The question.
         """
+        before = self.talk.mark()
         self.talk.say(text)
         spent = _Spent(len(self.talk.messages) - 1)
         self._stopped = False
@@ -213,7 +214,12 @@ class Chat:
         except asyncio.CancelledError:
             self._told(spent, spent.exit, "interrupted")
         except ToolLoopError as exc:
-            self._told(spent, exc, str(exc))
+            why = str(exc)
+            if isinstance(exc.__cause__, ModelContextError) and self.talk.is_question_alone():
+                # left where it is, it would be in the way of each message that follows
+                self.talk.go_back(before)
+                why = f"{_sentence(why)} The message by itself is too long; it was taken back."
+            self._told(spent, exc, why)
         except BrokenPipeError:  # nobody reads the answers any more
             raise
         except (ModelError, ImportError) as exc:  # it can not be loaded

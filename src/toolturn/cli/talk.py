@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from toolturn import codec
 from toolturn.messages import ChatMessage, TextPart
@@ -15,6 +15,9 @@ from . import saved
 # Of a window that is full a quarter is made free at once: a history that is cut anew at each question has another
 # beginning each time, and a model then reads all of it again.
 _REFILL = 0.75
+
+
+Mark: TypeAlias = tuple[Sequence[ChatMessage], Sequence[ChatMessage]]
 
 
 class Talk:
@@ -49,6 +52,22 @@ class Talk:
             message = ChatMessage("user", _joined(self.messages[-1].content, text))
             del self.messages[-1], self.shown[-1]
         self.add([message])
+
+    def mark(self) -> Mark:
+        """Return where the conversation stands, for :meth:`go_back`."""
+        return tuple(self.messages), tuple(self.shown)
+
+    def go_back(self, mark: Mark) -> None:
+        """Go back to where the conversation stood; what was learned of the window is kept.
+
+        Args:
+            mark: What :meth:`mark` gave.
+        """
+        self.messages, self.shown = map(list, mark)
+
+    def is_question_alone(self) -> bool:
+        """Return whether the model was shown a question without an answer and nothing older."""
+        return [message.role for message in self.shown if message.role != "system"] == ["user"]
 
     def add(self, messages: Sequence[ChatMessage]) -> None:
         """Add what came of a turn.

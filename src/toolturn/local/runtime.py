@@ -125,8 +125,8 @@ class LocalModel(ChatModel):
 
     @property
     def capabilities(self) -> Capabilities:
-        """It streams, and takes an llguidance grammar in ``settings.extra["grammar"]``."""
-        return Capabilities(streaming=True, grammar=True)
+        """It streams, takes an llguidance grammar in ``settings.extra["grammar"]``, and knows its window."""
+        return Capabilities(streaming=True, grammar=True, window=self._context)
 
     def __repr__(self) -> str:
         return f"<LocalModel {self._path.name}>"
