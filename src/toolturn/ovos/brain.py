@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import AsyncGenerator, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from typing import Any, Literal
 
-from ovos_plugin_manager.templates.agent_tools import ToolBox
 from ovos_plugin_manager.templates.agents import AgentMessage, ChatEngine
 from ovos_utils.log import LOG
 
 from ..background import background
-from ..errors import ModelProtocolError
-from ..messages import ChatMessage, ChatResponse, ToolDef
+from ..errors import ModelProtocolError, ModelUnavailableError
+from ..messages import ChatMessage, ChatResponse
 from ..model import ChatModel, Delta, ModelSettings
 from ..models.ingest import ingest, seen_ids
 from ..models.ingest.reasons import known_reason
-from ..persona_keys import BRAINS, OWN_BRAIN, check_section, number_of, value_of
+from ..naming import EMBEDDED, any_model
+from ..personas.brains import Brained, brain_of
+from ..personas.checking import Finding
+from ..personas.keys import OWN_BRAIN
 from ..splitter import SentenceSplitter
 from ..transcript import repair
 from .bridge import iterate
 from .messages import chat_messages, message_of
-from .toolboxes import toolset_of
+from .overridden import definitions_of
 from .turns import with_prompt
-
-_KEYS = BRAINS[OWN_BRAIN]
 
 
 class ToolturnBrain(ChatEngine):  # type: ignore[misc]
@@ -47,35 +48,26 @@ class ToolturnBrain(ChatEngine):  # type: ignore[misc]
         super().__init__(config)
         self._lock = threading.Lock()
         self._model = model
-        for finding in check_section({"model": "local", **self.config}, _KEYS):
-            if finding.level == "problem":
-                raise ValueError(f"{OWN_BRAIN}: {finding}")
+        teller = _Teller()
+        known = brain_of(OWN_BRAIN, {"model": EMBEDDED, **self.config}, "$", teller)
+        problems = [finding for finding in teller.found if finding.level == "problem"]
+        # a name that can not be used is said when the model is wanted: who builds all handlers at once goes on
+        if wrong := [str(each) for each in problems if each.place != "$.model"]:
+            raise ValueError(f"{OWN_BRAIN}: {'; '.join(wrong)}")
+        for finding in teller.found:
             LOG.warning(f"{OWN_BRAIN}: {finding}")
-
-    def _value(self, key: str, default: Any = None) -> Any:
-        found = value_of(self.config, key, _KEYS)
-        return default if found is None else number_of(found) if key in _KEYS.least or key == "seed" else found
+        self._known = known
+        self._problem = str(problems[0]) if problems else ""
 
     @property
     def system_prompt(self) -> str:
         """A system message before each conversation."""
-        return str(self._value("system_prompt", "")).strip()
+        return "" if self._known is None else (self._known.system_prompt or "").strip()
 
     @property
     def settings(self) -> ModelSettings:
         """How the model replies."""
-        stop = self._value("stop", ())
-        extra = dict(self._value("extra", {}))
-        for key in ("top_p", "frequency_penalty", "presence_penalty"):
-            if (value := self._value(key)) is not None:
-                extra.setdefault(key, value)
-        return ModelSettings(
-            temperature=self._value("temperature"),
-            max_tokens=self._value("max_tokens"),
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
-            seed=self._value("seed"),
-            extra=extra,
-        )
+        return ModelSettings() if self._known is None else self._known.settings
 
     @property
     def model(self) -> ChatModel:
@@ -88,8 +80,14 @@ class ToolturnBrain(ChatEngine):  # type: ignore[misc]
         if self._model is None:
             with self._lock:
                 if self._model is None:
-                    self._model = _model_of(self.config, self._value)
+                    self._model = self._made()
         return self._model
+
+    def _made(self) -> ChatModel:
+        known: Brained | None = self._known
+        if known is None:
+            raise ModelUnavailableError(f"{OWN_BRAIN}: {self._problem}")
+        return any_model(known.model, **known.options)
 
     @property
     def is_plain(self) -> bool:
@@ -116,7 +114,7 @@ class ToolturnBrain(ChatEngine):  # type: ignore[misc]
         Raises:
             ModelError: The model could not be asked, or its reply was cut off within a call.
         """
-        history, definitions = self._history(messages), _definitions(tools)
+        history, definitions = self._history(messages), definitions_of(tools)
         reply = background.run(self.model.complete(history, definitions, settings=self.settings))
         return message_of(_usable(ingest(reply, definitions, seen_ids(history))))
 
@@ -168,7 +166,7 @@ class ToolturnBrain(ChatEngine):  # type: ignore[misc]
     shutdown = close
 
     def _history(self, messages: list[AgentMessage]) -> tuple[ChatMessage, ...]:
-        return tuple(with_prompt(list(repair(chat_messages(messages)).messages), self.system_prompt))
+        return tuple(with_prompt(self.system_prompt, list(repair(chat_messages(messages)).messages)))
 
 
 async def _texts(model: ChatModel, history: tuple[ChatMessage, ...], settings: ModelSettings) -> AsyncGenerator[str]:
@@ -192,32 +190,12 @@ def _usable(reply: ChatResponse) -> ChatResponse:
     return reply
 
 
-def _definitions(tools: Any) -> tuple[ToolDef, ...]:
-    if tools is None:
-        return ()
-    made: list[ToolDef] = []
-    for item in tools if isinstance(tools, (list, tuple)) else [tools]:
-        if isinstance(item, ToolBox):
-            made += toolset_of(item).definitions
-        elif isinstance(item, dict):
-            function = item.get("function", item)
-            parameters = function.get("parameters") or {"type": "object", "properties": {}}
-            made.append(ToolDef(function.get("name", ""), function.get("description") or "", parameters))
-        else:
-            made += toolset_of(item).definitions
-    return tuple(made)
+class _Teller:
+    """Gathers what is wrong with the section."""
 
+    def __init__(self) -> None:
+        self.found: list[Finding] = []
+        self.environ: Mapping[str, str] = os.environ
 
-def _model_of(config: Any, value: Any) -> ChatModel:
-    import os
-
-    from ..models.named import model_named, where
-
-    name = value("model", "local")
-    if where(name, os.environ) is not None:
-        options = {"api_key": value("key")} if value("key") else {}
-        return model_named(name, **options)
-    from ..local import local_model
-
-    window = {key: found for key in ("context", "threads") if (found := value(key)) is not None}
-    return local_model(None if name == "local" else name, **window)
+    def tell(self, level: Literal["problem", "warning", "note"], place: str, text: str) -> None:
+        self.found.append(Finding(level, place, text))

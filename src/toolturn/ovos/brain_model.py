@@ -66,7 +66,7 @@ class BrainModel(ChatModel):
         brain: Any,
         tools: Sequence[Any] | None = None,
         *,
-        given: Sequence[AgentMessage] = (),
+        given: Sequence[Any] = (),
         known: Sequence[ChatMessage] = (),
         session: str = "default",
         language: str | None = None,
@@ -75,7 +75,7 @@ class BrainModel(ChatModel):
     ) -> None:
         self.brain = brain
         self._tools = tools
-        self._originals = {id(mine): theirs for mine, theirs in zip(known, given, strict=True)}
+        self._originals: dict[int, Any] = {id(mine): theirs for mine, theirs in zip(known, given, strict=True)}
         self._known = tuple(known)  # as long as these are held, no other message has the id of one
         self._answers: dict[str, AgentMessage] = {}
         self._asking = {"session_id": session, "lang": language, "units": units}
@@ -155,9 +155,9 @@ class BrainModel(ChatModel):
             original = self._originals.get(id(message))
             if message.tool_calls:
                 names.update((call.id, call.name) for call in message.tool_calls)
-                original = original or self._answers.get(message.tool_calls[0].id)
-                if original is not None and original.tool_calls is not None:
-                    made.append(_same(original, message))
+                answer = self._answers.get(message.tool_calls[0].id)
+                if original is None and answer is not None:
+                    made.append(_same(answer, message))
                     continue
             made.append(agent_message(message, names) if original is None else copy(original))
         return made

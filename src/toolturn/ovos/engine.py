@@ -23,7 +23,7 @@ from ..results import ToolCallRecord
 from ..tools import ToolSet, TurnContext
 from ..turn import CallTool, ToolFailed
 from .causes import cause_text
-from .config import Settings, brain_of, brain_section, findings_of, settings_of, toolboxes_of
+from .config import Settings, brain_named, brain_section, findings_of, settings_of, toolboxes_named
 from .entry_points import CHAT, TOOLBOX, NotLoadable, load
 from .observations import told
 from .overridden import OverriddenTools
@@ -125,15 +125,12 @@ class AgenticLoopEngine(ChatEngine):  # type: ignore[misc]
             self._inject_brain_into_toolboxes(brain)
 
     def _load_brain(self) -> Any:
-        name = brain_of(self.config)
+        name = brain_named(self.config)
         if not name:
             return None
-        section, findings = brain_section(name, self.config)
-        for finding in findings:
-            self._warn(str(finding))
         made = load(CHAT, name, "brain")
         try:
-            brain = made(config=section)
+            brain = made(config=brain_section(name, self.config))
         except Exception as exc:
             raise NotLoadable(f"the brain {name!r} can not be made: {cause_text(exc)}", name) from exc
         self._owned.append(brain)
@@ -161,7 +158,7 @@ class AgenticLoopEngine(ChatEngine):  # type: ignore[misc]
                 self._inject_brain_into_toolboxes(self._brain)
 
     def _load_toolboxes_from_config(self) -> None:
-        for name in toolboxes_of(self.config):
+        for name in toolboxes_named(self.config):
             try:
                 toolbox = _made(load(TOOLBOX, name, "toolbox"), self.config.get(name), self.bus)
             except Exception as exc:

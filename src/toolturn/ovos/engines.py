@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from ovos_plugin_manager.templates.agents import AgentMessage, MessageRole
 
 from ..background import background
+from ..dialects.choose import NativeOrText, text_tools
+from ..dialects.react import ReActTools
 from ..errors import ToolLoopCancelledError
-from ..messages import ChatMessage, ChatResponse, ToolDef
+from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
-from ..tools import ToolSet, TurnContext
+from ..results import Approval, ToolLoopResult
+from ..tools import ToolContext, ToolSet, TurnContext
+from ..turn import Turn
 from .brain import ToolturnBrain
 from .brain_model import BrainModel, takes_tools
 from .bridge import iterate
 from .engine import AgenticLoopEngine
-from .messages import chat_messages
+from .kept_calls import KeptCalls
+from .messages import agent_call, chat_messages
+from .overridden import relayed_tools
 from .running import RunningTurns
-from .turns import EngineTurn, context_of, with_prompt
+from .turns import EngineTurn, Request, context_of, with_prompt
+
+Decision: TypeAlias = Approval | bool | Awaitable[Approval | bool]
 
 NO_BRAIN = "Error: no brain configured."
 
@@ -34,6 +43,8 @@ class ReActLoopEngine(AgenticLoopEngine):
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         super().__init__(config)
         self._running = RunningTurns()
+        self._kept_calls = KeptCalls()
+        self._dialects: dict[tuple[str, str], tuple[ChatModel, dict[str, Any], ChatModel]] = {}
 
     def continue_chat(
         self,
@@ -43,25 +54,26 @@ class ReActLoopEngine(AgenticLoopEngine):
         units: str | None = None,
         tools: Any = None,
     ) -> AgentMessage:
-        """Run a turn and return the answer, which never has calls.
+        """Run a turn and return the answer, which has no calls but of tools that the caller gave.
 
         Args:
             messages: The conversation, oldest first; it is not changed.
             session_id: Whose it is.
             lang: A BCP 47 tag.
             units: ``metric`` or ``imperial``.
-            tools: Ignored: the tools are those of the toolboxes.
+            tools: Ignored unless the section says ``supports_tools``: then further tools, whose calls are given back.
 
         Raises:
             NotLoadable: The brain can not be loaded.
             ToolLoopError: There is no answer, or the turn was stopped.
             Exception: What the brain raised.
         """
-        begun = self._begin(messages, session_id, lang, units)
+        begun = self._begin(messages, session_id, lang, units, tools if self.supports_tools else None)
         if begun is None:
             return AgentMessage(MessageRole.ASSISTANT, NO_BRAIN)
-        with self._running.of(session_id, begun.turn, alone=self.settings.alone):
-            return AgentMessage(MessageRole.ASSISTANT, background.run(begun.answer()))
+        with self._runs(begun, session_id):
+            text, calls = background.run(begun.answer())
+        return AgentMessage(MessageRole.ASSISTANT, text, tool_calls=list(map(agent_call, calls)) or None)
 
     def stream_tokens(
         self,
@@ -82,7 +94,7 @@ class ReActLoopEngine(AgenticLoopEngine):
         if begun is None:
             yield NO_BRAIN
             return
-        with self._running.of(session_id, begun.turn, alone=self.settings.alone):
+        with self._runs(begun, session_id):
             yield from iterate(begun.tokens)
 
     def stream_sentences(
@@ -108,7 +120,7 @@ class ReActLoopEngine(AgenticLoopEngine):
             yield NO_BRAIN
             return
         said: list[str] = []
-        with self._running.of(session_id, begun.turn, alone=self.settings.alone):
+        with self._runs(begun, session_id):
             try:
                 for sentence in iterate(begun.sentences, idle=lambda: "" if said else None):
                     # before it, an empty text would count as an answer and keep other handlers from being asked
@@ -128,6 +140,26 @@ class ReActLoopEngine(AgenticLoopEngine):
         """
         return self._running.stop(session_id)
 
+    def approve(
+        self, call: ToolCall, arguments: Any, context: ToolContext
+    ) -> Approval | bool | Awaitable[Approval | bool]:
+        """Decide on a call of a tool that wants somebody's approval; to be overridden by who can ask.
+
+        Args:
+            call: The call as the model made it.
+            arguments: Its arguments, as they would run.
+            context: Whose turn it is.
+        """
+        return Approval(False, "it needs somebody's approval, and nobody can be asked here")
+
+    def turn_ended(self, session_id: str, turn: Turn) -> None:
+        """Do something with a turn that has ended; to be overridden.
+
+        Args:
+            session_id: Whose it was.
+            turn: Its transcript, its calls and how it ended.
+        """
+
     def close(self) -> None:
         self.stop()
         super().close()
@@ -136,8 +168,21 @@ class ReActLoopEngine(AgenticLoopEngine):
 
     # --- how -------------------------------------------------------------------------
 
+    @contextmanager
+    def _runs(self, begun: EngineTurn, session: str) -> Iterator[None]:
+        settings = self.settings
+        try:
+            with self._running.of(session, begun.turn, alone=settings.alone):
+                yield
+        finally:
+            end = begun.turn.exit
+            if isinstance(end, ToolLoopResult):
+                self._kept_calls.keep(session, end.content, begun.calls, settings.kept_turns)
+            if begun.turn.phase == "ended":
+                self.turn_ended(session, begun.turn)
+
     def _begin(
-        self, messages: Sequence[AgentMessage], session: str, lang: str | None, units: str | None
+        self, messages: Sequence[Any], session: str, lang: str | None, units: str | None, given: Any = None
     ) -> EngineTurn | None:
         brain = self.brain
         if brain is None:
@@ -145,45 +190,55 @@ class ReActLoopEngine(AgenticLoopEngine):
         self._running.listen(self.bus)
         settings = self.settings
         known = chat_messages(messages)
-        history = with_prompt(known, settings.system_prompt)
+        history = with_prompt(settings.system_prompt, self._kept_calls.put_back(session, known))
         tools = self.tools if settings.iterations else ToolSet()
+        relayed = relayed_tools(given, tools)
         reply: ModelSettings | None = None
         if isinstance(brain, ToolturnBrain) and brain.is_plain:
             model: ChatModel = brain.model
             reply = brain.settings
-            history = with_prompt(history, brain.system_prompt)
+            history = with_prompt(brain.system_prompt, history)
         else:
             attempts = 1 if hasattr(brain, "toolboxes") else settings.attempts  # its tools would run again
             model = self._brain_model(
                 brain,
                 tools,
-                given=list(messages),
+                relayed,
+                given=messages,
                 known=known,
                 session=session,
                 language=lang,
                 units=units,
                 attempts=attempts,
             )
-        model = self._chat_model(model, tools)
+        context = self._context(session, lang, units)
+        tools = tools + relayed if relayed else tools
+        model = self._chat_model(model, tools, context.language or "en")
         if not settings.iterations:
             model = _WithoutCalls(model)
-        return EngineTurn(history, tools, model, settings, reply, self._context(session, lang, units))
+        names = frozenset(relayed.names)
+        return EngineTurn(Request(history, tools, model, settings, reply, context, self.approve, names))
 
     def _context(self, session: str, lang: str | None, units: str | None) -> TurnContext:
         return context_of(session, lang or self.lang, units)
 
-    def _brain_model(self, brain: Any, tools: ToolSet, **known: Any) -> BrainModel:
+    def _brain_model(self, brain: Any, tools: ToolSet, relayed: ToolSet, **known: Any) -> BrainModel:
         return BrainModel(brain, None, **known)
 
-    def _chat_model(self, model: ChatModel, tools: ToolSet) -> ChatModel:
-        """The model that calls tools: here by text, whatever it can."""
-        return self._by_text(model) if tools else model
+    def _chat_model(self, model: ChatModel, tools: ToolSet, language: str) -> ChatModel:
+        """The model as one that calls tools: here by text, whatever it can."""
+        return self._kept("react", ReActTools, model, language) if tools else model
 
-    def _by_text(self, model: ChatModel) -> ChatModel:
-        from ..dialects.react import ReActTools
-
-        made: ChatModel = ReActTools(model, **self.settings.react)
-        return made
+    def _kept(self, what: str, make: Any, model: ChatModel, language: str) -> ChatModel:
+        """A dialect around a model; kept where the model is, since it remembers what the model's server refuses."""
+        options = {"language": language, **self.settings.react}
+        if isinstance(model, BrainModel):  # it lives for one turn
+            return cast(ChatModel, make(model, **options))
+        with self._lock:
+            known = self._dialects.get((what, language))
+            if known is None or known[0] is not model or known[1] != options:
+                self._dialects[what, language] = known = (model, options, make(model, **options))
+            return known[2]
 
 
 class NativeToolCallEngine(ReActLoopEngine):
@@ -193,12 +248,17 @@ class NativeToolCallEngine(ReActLoopEngine):
         config: Its section of a persona.
     """
 
-    def _brain_model(self, brain: Any, tools: ToolSet, **known: Any) -> BrainModel:
-        native = takes_tools(brain) and self.settings.iterations > 0
-        return BrainModel(brain, self._offered(tools) if native else None, **known)
+    def _brain_model(self, brain: Any, tools: ToolSet, relayed: ToolSet, **known: Any) -> BrainModel:
+        if not takes_tools(brain) or not self.settings.iterations:
+            return BrainModel(brain, None, **known)
+        offered = self._offered(tools)
+        return BrainModel(brain, offered + [each.to_openai() for each in relayed.definitions], **known)
 
-    def _chat_model(self, model: ChatModel, tools: ToolSet) -> ChatModel:
-        return model if model.capabilities.tools or not tools else self._by_text(model)
+    def _chat_model(self, model: ChatModel, tools: ToolSet, language: str) -> ChatModel:
+        if not tools or isinstance(model, BrainModel):
+            return model if not tools or model.capabilities.tools else super()._chat_model(model, tools, language)
+        # a server that refuses tools is asked by text from then on
+        return self._kept("native", NativeOrText if model.capabilities.tools else text_tools, model, language)
 
 
 class ReActLoopEnginePlugin(ReActLoopEngine):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ovos_plugin_manager.templates.agents import AgentMessage, MessageRole, MultimodalAgentMessage
@@ -13,6 +13,7 @@ from ..arguments import mend_arguments, parse_arguments
 from ..codec import plain
 from ..errors import InvalidToolArguments, ModelProtocolError
 from ..messages import ChatMessage, ChatResponse, ContentPart, FilePart, ImagePart, TextPart, ToolCall, text_of
+from ..models.ingest.calls import calls_of
 
 # What the first characters of base64 say of a file, whose type the interface does not tell.
 _IMAGES: Final = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
@@ -20,19 +21,27 @@ _AUDIO: Final = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "T2dnUw": "audio/og
 _FILES: Final = {"JVBERi": "application/pdf", "UEsDB": "application/zip"}
 
 
-def chat_messages(messages: Iterable[AgentMessage]) -> list[ChatMessage]:
+def chat_messages(messages: Iterable[Any]) -> list[ChatMessage]:
     """Return OpenVoiceOS's messages as ours, one for one; what is wrong with them is not mended here.
 
     Args:
-        messages: The conversation, oldest first.
+        messages: The conversation, oldest first: AgentMessages, or dictionaries of their fields.
     """
-    return [_chat_message(message) for message in messages]
+    return [_chat_message(_message(each) if isinstance(each, Mapping) else each) for each in messages]
+
+
+def _message(fields: Mapping[str, Any]) -> AgentMessage:
+    known = {key: fields.get(key) for key in ("tool_calls", "tool_call_id", "name")}
+    return AgentMessage(fields.get("role", "user"), fields.get("content"), **known)
 
 
 def _chat_message(message: AgentMessage) -> ChatMessage:
     role = plain(message.role)
     given: Any = message.tool_calls
-    calls = [_tool_call(call) for call in given] if isinstance(given, (list, tuple)) and given else None
+    calls: list[Any] | None = None
+    if isinstance(given, (list, tuple)) and given:
+        calls = [_tool_call(call) if isinstance(call, AgentToolCall) else call for call in given]
+        calls = calls_of(calls)
     if role == "developer":
         role = "system"
     call_id = message.tool_call_id if role == "tool" else None

@@ -1,12 +1,13 @@
-"""Tools of an engine whose subclass runs them, or describes them, in its own way."""
+"""Tools of an engine that its toolboxes do not run: a subclass does, or whoever asks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..messages import ToolDef
 from ..tools import Tool, ToolSet
+from .toolboxes import toolset_of
 
 Call = Callable[[str, dict[str, Any]], Any]
 
@@ -49,11 +50,19 @@ class OverriddenTools(ToolSet):
             return _Handed(ToolDef(name, name, {"type": "object"}), self._call, self._timeout)
         return found
 
+    def __add__(self, other: Iterable[Tool[Any, Any]]) -> ToolSet:
+        """Return the tools of both; names that nobody knows are still asked about."""
+        joined = super().__add__(other)
+        made = OverriddenTools(joined, None, None, _not_here, self._timeout)
+        made._definitions = (*self.definitions, *joined.definitions[len(self) :])
+        made._call = self._call
+        return made
+
 
 class _Handed(Tool[dict[str, Any], Any]):
     """A tool whose arguments are handed on as the model made them."""
 
-    def __init__(self, definition: ToolDef, call: Call, timeout: float | None) -> None:
+    def __init__(self, definition: ToolDef, call: Call, timeout: float | None, *, approval: bool = False) -> None:
         name = definition.name
         super().__init__(
             name,
@@ -62,6 +71,7 @@ class _Handed(Tool[dict[str, Any], Any]):
             None,
             lambda arguments: call(name, arguments),
             timeout=timeout,
+            approval=approval,
         )
         self._parameters = definition.parameters
 
@@ -76,6 +86,42 @@ class _Handed(Tool[dict[str, Any], Any]):
 
     def _text(self, result: Any) -> str:
         return str(result)
+
+
+def relayed_tools(given: Any, known: ToolSet) -> ToolSet:
+    """Return the tools that whoever asks runs itself; their calls wait as if for an approval.
+
+    Args:
+        given: ToolBoxes, specifications in OpenAI's form, a list of both, or nothing.
+        known: The tools of the engine, which are not given away.
+    """
+    made = {
+        definition.name: _Handed(definition, _not_here, None, approval=True)
+        for definition in definitions_of(given)
+        if definition.name and definition.name not in known
+    }
+    return ToolSet(made)
+
+
+def definitions_of(given: Any) -> tuple[ToolDef, ...]:
+    """Return what a caller's ``tools`` hold.
+
+    Args:
+        given: ToolBoxes, specifications in OpenAI's form, a list of both, or nothing.
+    """
+    made: list[ToolDef] = []
+    for item in given if isinstance(given, (list, tuple)) else [] if given is None else [given]:
+        if isinstance(item, Mapping):
+            function = item.get("function", item)
+            parameters = function.get("parameters") or {"type": "object", "properties": {}}
+            made.append(ToolDef(function.get("name", ""), function.get("description") or "", parameters))
+        else:
+            made += toolset_of(item).definitions
+    return tuple(made)
+
+
+def _not_here(name: str, arguments: dict[str, Any]) -> Any:
+    raise NotImplementedError
 
 
 def _definition(schema: dict[str, Any]) -> ToolDef:

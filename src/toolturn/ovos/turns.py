@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..drive import drive
@@ -18,15 +18,16 @@ from ..errors import (
 )
 from ..events import Emit, Event, Iteration, Text
 from ..loop import streaming
-from ..messages import ChatMessage, ChatResponse, text_of
+from ..messages import ChatMessage, ChatResponse, ToolCall, text_of
 from ..model import ChatModel, ModelSettings
 from ..nesting import inherited
-from ..perform import Performer
+from ..perform import Approve, Performer
+from ..results import ToolLoopResult
 from ..speech import answer_stream, sentences
 from ..splitter import SentenceSplitter
 from ..tools import ToolSet, TurnContext
 from ..transcript import repair
-from ..turn import CallTool, Op, Outcome, Turn
+from ..turn import ApprovalPending, AskApproval, CallTool, Op, Outcome, Turn
 from .config import Settings
 from .engine import CONTEXT
 from .observations import told
@@ -38,21 +39,9 @@ GRACE = 2.0
 NUDGES = 1
 
 
-class _Telling(Performer):
-    """Tells the model of failures as OpenVoiceOS's engines do."""
-
-    known: Settings
-
-    def __call__(self, op: Op, emit: Emit | None = None) -> Coroutine[Any, Any, Outcome]:
-        carried_out = super().__call__(op, emit)
-        return self._told(carried_out) if type(op) is CallTool else carried_out
-
-    async def _told(self, carried_out: Coroutine[Any, Any, Outcome]) -> Outcome:
-        return told(await carried_out, causes=self.known.causes, most=self.known.limits.result_bytes)
-
-
-class EngineTurn:
-    """A turn that has begun.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a turn is begun with.
 
     Args:
         history: The conversation; what is wrong with it is mended.
@@ -61,35 +50,81 @@ class EngineTurn:
         settings: What the engine's section says.
         reply: How the model is to reply, or None.
         context: What the tools may know.
+        approve: Decides on calls that somebody has to approve.
+        relayed: Names of the tools that whoever asks runs itself.
     """
 
-    def __init__(
-        self,
-        history: Sequence[ChatMessage],
-        tools: ToolSet,
-        model: ChatModel,
-        settings: Settings,
-        reply: ModelSettings | None,
-        context: TurnContext,
-    ) -> None:
-        self._settings = settings
-        self._context = context
-        self._perform = _Telling(model, tools, context=context, settings=reply, grace=GRACE)
-        self._perform.known = settings
+    history: Sequence[ChatMessage]
+    tools: ToolSet
+    model: ChatModel
+    settings: Settings
+    reply: ModelSettings | None
+    context: TurnContext
+    approve: Approve
+    relayed: frozenset[str] = frozenset()
+
+
+class _Perform(Performer):
+    """Tells the model of failures as OpenVoiceOS's engines do, and lets calls wait that are not run here."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(
+            request.model,
+            request.tools,
+            context=request.context,
+            settings=request.reply,
+            grace=GRACE,
+            approve=request.approve,
+        )
+        self._request_of_turn = request
+
+    def __call__(self, op: Op, emit: Emit | None = None) -> Coroutine[Any, Any, Outcome]:
+        if type(op) is AskApproval and op.call.name in self._request_of_turn.relayed:
+            return _pending()
+        carried_out = super().__call__(op, emit)
+        return self._told(carried_out) if type(op) is CallTool else carried_out
+
+    async def _told(self, carried_out: Coroutine[Any, Any, Outcome]) -> Outcome:
+        settings = self._request_of_turn.settings
+        return told(await carried_out, causes=settings.causes, most=settings.limits.result_bytes)
+
+
+async def _pending() -> Outcome:
+    return ApprovalPending()
+
+
+class EngineTurn:
+    """A turn that has begun.
+
+    Args:
+        request: What it is begun with.
+
+    Attributes:
+        turn: The turn.
+        given: How many messages of its transcript were there before.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._settings = request.settings
+        self._context = request.context
+        self._relayed = request.relayed
+        self._perform = _Perform(request)
+        history = repair(request.history).messages
+        self.given = len(history)
         self.turn = Turn()
         self.turn.begin(
-            repair(history).messages,
-            tools.definitions,
-            tools.traits,
+            history,
+            request.tools.definitions,
+            request.tools.traits,
             turn_id=os.urandom(16).hex(),
-            limits=inherited(settings.limits),
+            limits=inherited(request.settings.limits),
             on_limit="answer",
             tool_errors="report",
             nudges=NUDGES,
         )
 
-    async def answer(self) -> str:
-        """Run the turn and return its answer.
+    async def answer(self) -> tuple[str, list[ToolCall]]:
+        """Run the turn and return its answer, and calls of tools that are not run here.
 
         Raises:
             ToolLoopError: There is none, and nothing that could be said instead.
@@ -98,13 +133,23 @@ class EngineTurn:
         CONTEXT.set(self._context)
         try:
             result = await drive(self.turn, self._perform, concurrency=self._settings.concurrency)
+        except ToolLoopApprovalRequired as error:
+            calls = [record.call for record in error.pending if record.call.name in self._relayed]
+            last = next(message for message in reversed(error.messages) if message.role == "assistant")
+            return text_of(last.content), calls
         except ToolLoopError as error:
-            return self._instead_of(error)
-        return result.content
+            return self._instead_of(error), []
+        return result.content, []
+
+    @property
+    def calls(self) -> tuple[ChatMessage, ...]:
+        """The calls of a turn that has ended well, and their results."""
+        end = self.turn.exit
+        return end.messages[self.given : -1] if isinstance(end, ToolLoopResult) else ()
 
     def _instead_of(self, error: ToolLoopError) -> str:
         """What to say where the model has given no answer; the error where another handler may know one."""
-        if isinstance(error, (ToolLoopModelError, ToolLoopCancelledError, ToolLoopApprovalRequired)):
+        if isinstance(error, (ToolLoopModelError, ToolLoopCancelledError)):
             raise error
         if isinstance(error, ToolLoopTruncatedResponseError) and (text := _without_calls(error.rejected_response)):
             return f"{text}…"
@@ -180,16 +225,14 @@ async def _apart(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         yield event
 
 
-def with_prompt(history: list[ChatMessage], prompt: str) -> list[ChatMessage]:
+def with_prompt(prompt: str, history: list[ChatMessage]) -> list[ChatMessage]:
     """Return a conversation that begins with a system message, which it may have had before.
 
     Args:
-        history: The conversation.
         prompt: The text; nothing is done where it is empty.
+        history: The conversation.
     """
-    if not prompt:
-        return history
-    if any(message.role == "system" and prompt in text_of(message.content) for message in history):
+    if not prompt or any(prompt in text_of(each.content) for each in history if each.role == "system"):
         return history
     first = history[0] if history else None
     if first is not None and first.role == "system":
