@@ -27,13 +27,18 @@ _SECONDS = 3.0
 
 @click.command()
 @click.argument("model", required=False)
+@click.option("--load-plugins", is_flag=True, help="Import each plug-in and tell which fail.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def doctor(model: str | None, as_json: bool) -> None:
-    """Tell which extras, keys and servers are there; with MODEL, whether that model can be reached and why not.
+def doctor(model: str | None, load_plugins: bool, as_json: bool) -> None:
+    """Tell which extras, keys, servers and plug-ins are there; with MODEL, whether it can be reached and why not.
 
-    Keys themselves are never shown. Exit codes: 0 all is well, 1 MODEL can not be reached.
+    Keys themselves are never shown. Exit codes: 0 all is well, 1 MODEL can not be reached or a plug-in fails.
     """
     found = asyncio.run(_reached(model)) if model else asyncio.run(_all())
+    if not model:
+        found["plugins"] = _plugins(load_plugins)
+        found["clashes"] = _clashes()
+        found["ok"] = all(plugin["problem"] is None for plugin in found["plugins"])
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
@@ -61,6 +66,40 @@ async def _all() -> dict[str, Any]:
         "keys": keys,
         "servers": {server.name: answer for server, answer in zip(local, answers, strict=True)},
     }
+
+
+def _plugins(load: bool) -> list[dict[str, Any]]:
+    """What is installed; whether it can be imported only where that was asked for."""
+    from toolturn.plugins import PluginError, plugins
+
+    told = []
+    for plugin in plugins():
+        problem = None
+        if load:
+            try:
+                plugin.load()
+            except PluginError as exc:
+                problem = str(exc)
+        named = {"kind": plugin.kind, "name": plugin.name, "package": plugin.package, "version": plugin.version}
+        told.append({**named, "loaded": load and problem is None, "problem": problem})
+    return told
+
+
+def _clashes() -> list[str]:
+    """Names that several packages bring; each sentence says how to tell them apart."""
+    from collections import Counter
+
+    from toolturn.plugins import KINDS, PluginError, find_plugin, plugins
+
+    told = []
+    for kind in KINDS:
+        for name, times in Counter(plugin.name for plugin in plugins(kind)).items():
+            if times > 1:
+                try:
+                    find_plugin(kind, name)
+                except PluginError as exc:
+                    told.append(str(exc))
+    return told
 
 
 def _weights() -> dict[str, Any]:
@@ -140,3 +179,10 @@ def _show(found: dict[str, Any]) -> None:
         if models is not None:
             shown = f"{len(models)} model{'' if len(models) == 1 else 's'}: {', '.join(models[:8])}"
         click.echo(f"  {name:<11} {answer['address']}: {shown}")
+    if found["plugins"]:
+        click.echo("Plug-ins")
+    for plugin in found["plugins"]:
+        state = plugin["problem"] or ("can be imported" if plugin["loaded"] else "not loaded")
+        click.echo(f"  {plugin['kind']:<10} {plugin['name']} of {plugin['package']} {plugin['version']}: {state}")
+    for text in found["clashes"]:
+        click.echo(f"  {text}")

@@ -1,8 +1,9 @@
-"""``toolturn tools``: what the built-in toolboxes hold."""
+"""``toolturn tools``: what the toolboxes hold."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -14,16 +15,24 @@ from .choose import tools_named
 @click.option("--schemas", is_flag=True, help="Show the JSON Schema of each tool's arguments.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def tools(names: tuple[str, ...], schemas: bool, as_json: bool) -> None:
-    """List the built-in toolboxes and their tools; NAMES shows only these toolboxes."""
+    """List the built-in toolboxes and their tools; NAMES shows only these toolboxes.
+
+    Plug-ins are listed too, and imported only where NAMES has theirs.
+    """
+    from toolturn.plugins import plugins
     from toolturn.toolboxes import TOOLBOXES
+
+    others = () if names else plugins("toolboxes")
 
     wanted = names or tuple(TOOLBOXES)
     boxes = {name: tools_named([name]) for name in wanted}
     if as_json:
-        document = {
+        document: dict[str, Any] = {
             name: [{"name": d.name, "description": d.description, "parameters": d.parameters} for d in box.definitions]
             for name, box in boxes.items()
         }
+        # of those that were not named nothing is imported, so their tools are not known
+        document |= {plugin.name: {"package": plugin.package, "version": plugin.version} for plugin in others}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
     for number, (name, box) in enumerate(boxes.items()):
@@ -37,3 +46,7 @@ def tools(names: tuple[str, ...], schemas: bool, as_json: bool) -> None:
             if schemas:
                 schema = json.dumps(definition.parameters, indent=2, ensure_ascii=False)
                 click.echo("\n".join(f"      {line}" for line in schema.splitlines()))
+    for plugin in others:
+        click.echo()
+        click.echo(f"{click.style(plugin.name, bold=True)}: a plug-in of {plugin.package} {plugin.version}".rstrip())
+        click.echo(f"  'toolturn tools {plugin.name}' loads it and lists its tools")
