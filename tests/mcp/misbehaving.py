@@ -12,11 +12,9 @@ import base64
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +244,8 @@ def over_stdio(server: Server) -> None:
     children = []
     if server.way == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        import subprocess
+
         code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"
         children.append(subprocess.Popen([sys.executable, "-c", code]))
         server.way = f"result:{json.dumps(text(f'{os.getpid()} {children[0].pid}'))}"
@@ -261,6 +261,8 @@ def over_stdio(server: Server) -> None:
 
 
 def over_http(server: Server, port: int) -> None:
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # half of the time that a start takes
+
     sessions: set[str] = set()
     lock = threading.Lock()
 

@@ -21,12 +21,13 @@ from toolturn.testing import ScriptedModel, calls
 from ..running.support import run as run
 
 SCRIPT = Path(__file__).with_name("misbehaving.py")
+START = ("-I", "-S", str(SCRIPT))  # it needs nothing that is installed, and starts sooner so
 HELLO = (ChatMessage("user", "hello"),)
 
 
 def bad(way: str, log: Path | None = None, **options: Any) -> Stdio:
     """A server over standard input and output that misbehaves in this way."""
-    args = (str(SCRIPT), way, *(() if log is None else ("--log", str(log))))
+    args = (*START, way, *(() if log is None else ("--log", str(log))))
     options.setdefault("timeout", 20.0)
     return Stdio(sys.executable, args, **options)
 
@@ -35,7 +36,7 @@ def bad(way: str, log: Path | None = None, **options: Any) -> Stdio:
 async def bad_http(way: str, log: Path | None = None, **options: Any) -> AsyncIterator[Http]:
     """A server over HTTP that misbehaves in this way; the address of it."""
     wanted = options.pop("port", 0)
-    args = [str(SCRIPT), way, "--http", "--port", str(wanted), *([] if log is None else ["--log", str(log)])]
+    args = [*START, way, "--http", "--port", str(wanted), *([] if log is None else ["--log", str(log)])]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, *args, stdin=pipe, stdout=pipe)
     assert process.stdout is not None

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from toolturn import ChatMessage, ImagePart, ToolLoopResult, result_from_json, result_to_json, run_tool_loop
-from toolturn.conformance.rows import Call, Chat, Fault
+from toolturn.conformance.replies import Call, Chat
+from toolturn.conformance.rows import Fault
 from toolturn.conformance.server import LabServer
 from toolturn.content import as_text
 from toolturn.mcp.results import MAX_BINARY

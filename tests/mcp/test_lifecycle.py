@@ -44,9 +44,9 @@ def test_many_start_at_once_and_those_that_do_not_are_named() -> None:
         "absent": Stdio("no-such-program-anywhere"),
         "nowhere": Stdio(sys.executable, cwd="/no/such/folder"),
         "broken": Stdio(sys.executable, ("-c", "import no_such_module")),
-        "silent": bad("hangs", start_timeout=4.0, **QUICK),
-        "printing": bad("prints-only", start_timeout=4.0, **QUICK),
-        "unlisted": bad("hangs-on-list", start_timeout=4.0, **QUICK),
+        "silent": bad("hangs", start_timeout=2.0, **QUICK),
+        "printing": bad("prints-only", start_timeout=2.0, **QUICK),
+        "unlisted": bad("hangs-on-list", start_timeout=2.0, **QUICK),
         "foreign": bad("no-protocol"),
         "deep": bad("deep"),
     }
@@ -61,10 +61,10 @@ def test_many_start_at_once_and_those_that_do_not_are_named() -> None:
         assert told["nowhere"] == "there is no folder '/no/such/folder'"
         assert told["broken"].startswith("its process ended with code 1; its last words were: ")
         assert told["broken"].endswith("ModuleNotFoundError: No module named 'no_such_module'")
-        assert told["silent"] == "it did not start within 4 seconds"
-        assert told["printing"].startswith("it did not start within 4 seconds: it printed what is no message")
+        assert told["silent"] == "it did not start within 2 seconds"
+        assert told["printing"].startswith("it did not start within 2 seconds: it printed what is no message")
         assert "Listening on port 3000" in told["printing"]
-        assert told["unlisted"] == "it did not start within 4 seconds"
+        assert told["unlisted"] == "it did not start within 2 seconds"
         assert told["foreign"] == "its answer to the first message is none of the protocol"
         assert told["deep"] == "it does not tell its tools: the server sent a message that can not be read"
 

@@ -114,9 +114,9 @@ def test_a_server_that_does_not_read_holds_nobody_longer_than_the_timeout(monkey
     monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT", 0.2)
 
     async def main() -> None:
-        async with one(bad("deaf", timeout=0.5, close_timeout=0.2)) as servers:
+        async with one(bad("deaf", timeout=0.3, close_timeout=0.2)) as servers:
             long = {"text": "x" * 200_000}
-            for _ in range(3):
+            for _ in range(2):
                 async with asyncio.timeout(10):
                     record = await observe(servers.tools, arguments=long)
                 assert record.status in ("timeout", "error")

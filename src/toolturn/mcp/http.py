@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import cache
+from ssl import SSLContext
 from typing import Any
 
 import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from ..models.transports.trust import trusted_by_the_system
 from .configuration import Http
 
 statuses: ContextVar[list[tuple[int, bool]] | None] = ContextVar("statuses", default=None)
 """The statuses of the replies to what is sent in a context, each with whether the request named a session."""
 
 _SESSION = "mcp-session-id"
+
+
+@cache
+def _trust() -> SSLContext:
+    # made once: reading the certificates takes longer than starting a server
+    return trusted_by_the_system()
 
 
 class HttpLink:
@@ -40,6 +49,7 @@ class HttpLink:
                     headers={**server.headers, "accept-encoding": "identity"},
                     # how long a reply may take is the business of the call
                     timeout=httpx2.Timeout(10.0, read=None),
+                    verify=_trust(),
                     event_hooks={"response": [self._heard]},
                 ) as client,
                 streamable_http_client(server.url, http_client=client, max_sse_event_size=server.max_bytes) as streams,
