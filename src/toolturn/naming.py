@@ -67,6 +67,37 @@ def any_model(name: str, **options: Any) -> ChatModel:
         raise WeightsError(f"{exc}; {hint}") from None
 
 
+def calling_model(
+    name: str, dialect: Literal["native", "react"] = "native", react: Mapping[str, Any] | None = None, **options: Any
+) -> ChatModel:
+    """Return the model of a name as one that calls tools, whatever it can do by itself.
+
+    A server that turns out to take no tools is offered them by text from then on.
+
+    Args:
+        name: As for :func:`any_model`.
+        dialect: ``native``: by itself where it can, else by a grammar or by text; ``react``: always by text.
+        react: Options of :class:`~toolturn.dialects.react.ReActTools`.
+        options: As for :func:`any_model`.
+
+    Raises:
+        ModelError: As :func:`any_model`.
+        ImportError: As :func:`any_model`.
+        ValueError: An option of the text protocol can not be used.
+    """
+    from .dialects.choose import NativeOrText, text_tools
+
+    model = any_model(name, **options)
+    given = dict(react or {})
+    if dialect == "react":
+        from .dialects.react import ReActTools
+
+        return ReActTools(model, **given)
+    if model.capabilities.tools and source_of(name) == "server":
+        return NativeOrText(model, **given)
+    return text_tools(model, **given)
+
+
 def any_tools(names: Iterable[str]) -> ToolSet:
     """Return the tools of several toolboxes in one set: built-in ones first, then those of plug-ins as they are named.
 

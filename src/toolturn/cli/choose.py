@@ -45,7 +45,7 @@ persona_option = click.option(
 
 
 def model_named(name: str) -> ChatModel:
-    """Return the model of a name.
+    """Return the model of a name, as one that calls tools.
 
     Args:
         name: As :func:`toolturn.naming.any_model` takes it.
@@ -55,10 +55,10 @@ def model_named(name: str) -> ChatModel:
     """
     from toolturn.errors import ModelError
     from toolturn.local import WeightsError
-    from toolturn.naming import any_model
+    from toolturn.naming import calling_model
 
     try:
-        return any_model(name)
+        return calling_model(name)
     except (ModelError, WeightsError, ImportError) as exc:
         raise click.ClickException(str(exc)) from None
 
@@ -144,7 +144,7 @@ def chosen(persona: str | None, model_name: str | None, tool_names: Sequence[str
         known = reading.persona or load_persona(persona)
         tools, left_out = (tools_named(tool_names), ()) if tool_names else tools_of(known)
         model = model_named(model_name) if model_name else model_of(known)
-    except (PersonaError, ModelError, WeightsError, ImportError) as exc:
+    except (PersonaError, ModelError, WeightsError, ImportError, ValueError) as exc:
         raise click.ClickException(str(exc)) from None
     warnings = tuple(str(finding) for finding in reading.findings if finding.level == "warning")
     return Chosen(

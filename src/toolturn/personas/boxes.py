@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 from ..plugins import PluginError, find_plugin, plugin_tools
@@ -109,21 +110,28 @@ def may_of_box(box: Box) -> str:
         case "own":
             return _MAY.get(box.toolbox.partition(".")[0], "computes")
         case "files":
-            folders = box.config.get("folders")
-            shown = (
-                folders.values()
-                if isinstance(folders, Mapping)
-                else folders
-                if isinstance(folders, list)
-                else [folders]
-            )
-            does = "reads, writes and deletes" if box.config.get("write") is True else "reads"
-            return f"{does} files in {', '.join(map(str, shown))}"
+            return _may_of_files(box.config)
         case "plugin":
             plugin = find_plugin("toolboxes", box.toolbox)
             return f"runs the code of the package {plugin.package} {plugin.version}".rstrip()
         case _:
             return "runs the code of a plug-in of OpenVoiceOS"
+
+
+def _may_of_files(config: Mapping[str, Any]) -> str:
+    given, write = config.get("folders"), config.get("write")
+    paths = [given] if isinstance(given, str) else given or ()
+    named = dict(given) if isinstance(given, Mapping) else {Path(str(path)).name: path for path in paths}
+    written = {name for name in named if write is True or (isinstance(write, list) and name in write)}
+    told = [
+        f"{does} files in {', '.join(str(named[name]) for name in names)}"
+        for does, names in (
+            ("reads", [name for name in named if name not in written]),
+            ("reads and writes", [name for name in named if name in written]),
+        )
+        if names
+    ]
+    return " and ".join(told) or "reads files"
 
 
 def may_of_server(server: Any) -> str:

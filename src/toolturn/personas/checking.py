@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ..plugins import unknown
-from .keys import BRAINS, ENGINE, MCP_TOOLBOXES, SAME_TOOLBOX, Form, Keys, keys_of
+from .keys import BRAINS, ENGINE, MCP_TOOLBOXES, REACT, SAME_TOOLBOX, Form, Keys, keys_of
 
 Level: TypeAlias = Literal["problem", "warning", "note"]
 """A ``problem`` keeps a persona from being used, a ``warning`` is most likely a mistake, a ``note`` is good to know."""
@@ -96,6 +96,9 @@ def check_engine(section: Mapping[str, Any], place: str = "$", *, skip: Collecti
     brain = value_of(section, "brain", ENGINE)
     inside = [text for text in (brain, *names_in(value_of(section, "toolboxes", ENGINE))) if isinstance(text, str)]
     found = check_section(section, ENGINE, place, sections=[*inside, *BRAINS, *SAME_TOOLBOX, *MCP_TOOLBOXES])
+    react = section.get("react")
+    if isinstance(react, Mapping):
+        found += check_section(react, REACT, below(place, "react"))
     for key in dict.fromkeys([*inside, *(name for name in BRAINS if name in section)]):
         if key not in section:
             continue

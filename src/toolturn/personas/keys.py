@@ -248,11 +248,25 @@ MCP = Keys(
 _BOX: dict[str, Form] = {"timeout": "number", "enabled": "yes or no"}
 
 FILES = Keys(
-    {**_BOX, "folders": "any", "write": "yes or no", "approval": "any"},
+    {
+        **_BOX,
+        "folders": "any",
+        "write": "any",
+        "approval": "yes or no",
+        "hidden": "yes or no",
+        "read_bytes": "whole",
+    },
     {"folder": "folders", "root": "folders", "roots": "folders", "paths": "folders", "allow_write": "write"},
-    least={"timeout": 0.001},
+    least={"timeout": 0.001, "read_bytes": 256},
     needed=("folders",),
 )
+
+REACT = Keys(
+    {"language": "text", "prompt": "text", "stop": "yes or no", "hold": "whole"},
+    {"lang": "language", "system_prompt": "prompt"},
+    least={"hold": 0},
+)
+"""Options of the text protocol."""
 
 
 def keys_of(name: str) -> Keys | None:

@@ -95,13 +95,14 @@ def model_of(persona: Persona) -> ChatModel:
     Raises:
         ModelError: The model is not there, or its key is missing.
         ImportError: An extra is missing; the text says how to install it.
+        ValueError: An option of the text protocol can not be used.
     """
-    from ..naming import any_model, source_of
+    from ..naming import calling_model, source_of
 
     options = dict(persona.brain.options)
     if source_of(persona.brain.model) == "server":
         options["attempts"] = persona.attempts
-    return any_model(persona.brain.model, **options)
+    return calling_model(persona.brain.model, persona.dialect, persona.react, **options)
 
 
 def server_names(persona: Persona) -> Literal["auto", "prefixed"]:

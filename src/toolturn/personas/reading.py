@@ -12,7 +12,7 @@ from ..plugins import PluginError, find_plugin, plugin_persona, plugins, unknown
 from .brains import Brained, brain_of
 from .checking import Finding, below, check_engine, check_section, names_in, number_of, value_of
 from .document import read_file
-from .keys import BRAINS, ENGINE, ENGINES, MCP_TOOLBOXES, MEMORY, MEMORY_KEYS, PERSONA, SAME_TOOLBOX, keys_of
+from .keys import BRAINS, ENGINE, ENGINES, MCP_TOOLBOXES, MEMORY, MEMORY_KEYS, PERSONA, REACT, SAME_TOOLBOX, keys_of
 from .persona import Box, Brain, Persona, PersonaError, Reading
 from .servers import servers_of
 
@@ -189,7 +189,7 @@ class _Reader:
             concurrency=_given(engine, "parallel_tools", 4),
             clashes=engine.get("tool_names") or "first",
             attempts=_given(engine, "brain_attempts", 2),
-            react=engine.get("react") or {},
+            react=_react(engine),
         )
 
     def _brain(self, engine: Mapping[str, Any], place: str) -> Brained | None:
@@ -313,6 +313,14 @@ class _Reader:
 
 def _boxes_of(engine: Mapping[str, Any]) -> list[str]:
     return names_in(value_of(engine, "toolboxes", ENGINE))
+
+
+def _react(engine: Mapping[str, Any]) -> dict[str, Any]:
+    react = engine.get("react")
+    given = react if isinstance(react, Mapping) else {}
+    options = {key: value_of(given, key, REACT) for key in REACT.known}
+    options["language"] = options["language"] or value_of(engine, "lang", ENGINE)
+    return {key: number_of(value) if key == "hold" else value for key, value in options.items() if value is not None}
 
 
 def _given(section: Mapping[str, Any], key: str, default: Any, *, open_: bool = False) -> Any:
