@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from toolturn.conformance.rows import Call, Chat, Fault
+from toolturn.conformance.replies import Call, Chat
+from toolturn.conformance.rows import Fault
 from toolturn.conformance.server import LabServer
 
 from ..plugins.packages import install

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from toolturn.conformance.rows import Fault, Http, Reply, asks, call, says
+from toolturn.conformance.replies import Http, Reply, asks, call, says
+from toolturn.conformance.rows import Fault
 from toolturn.conformance.server import LabServer
 
 from .conftest import Run

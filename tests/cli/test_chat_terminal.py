@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from toolturn.conformance.rows import Events, Fault, Reply, asks, call, says
+from toolturn.conformance.replies import Events, Reply, asks, call, says
+from toolturn.conformance.rows import Fault
 from toolturn.conformance.server import LabServer
 from toolturn.conformance.wire import delta
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from toolturn import ChatMessage, Turn
 from toolturn.cli import saved
+
+KEPT = saved.SavedTurn(
+    "", "local", ("math",), "why", ("python -m server",), "/a/persona.json", ("notes=/a/notes",), ("/b",)
+)
 
 
 def stopped() -> Turn:
@@ -20,15 +26,23 @@ def stopped() -> Turn:
 
 def test_a_saved_turn_is_read_back_equal(tmp_path: Path) -> None:
     turn = stopped()
-    path = saved.save(turn, "local", ("math",), "why", tmp_path / "turn.json")
+    path = saved.save(turn, KEPT, tmp_path / "turn.json")
     kept = saved.load(path.read_text())
     assert Turn.from_json(kept.state) == turn
-    assert (kept.model, kept.tools, kept.why) == ("local", ("math",), "why")
+    assert replace(kept, state="") == KEPT
+
+
+def test_a_turn_that_an_older_version_saved_is_read(tmp_path: Path) -> None:
+    path = saved.save(stopped(), KEPT, tmp_path / "turn.json")
+    document = json.loads(path.read_text())
+    for name in ("mcp", "persona", "files", "write_files"):
+        del document[name]
+    assert replace(saved.load(json.dumps(document)), state="") == saved.SavedTurn("", "local", ("math",), "why")
 
 
 def test_only_the_owner_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLTURN_STATE", str(tmp_path / "new"))
-    path = saved.save(stopped(), "local", (), "why")
+    path = saved.save(stopped(), KEPT)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
@@ -37,7 +51,7 @@ def test_a_file_that_was_open_to_all_is_closed_when_it_is_written_again(tmp_path
     path = tmp_path / "turn.json"
     path.write_text("old")
     path.chmod(0o644)
-    saved.save(stopped(), "local", (), "why", path)
+    saved.save(stopped(), KEPT, path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolturn.conformance.rows import Call, Chat, Fault, Http
+from toolturn.conformance.replies import Call, Chat, Http
+from toolturn.conformance.rows import Fault
 from toolturn.conformance.server import LabServer
 
 from .conftest import Run

@@ -33,8 +33,10 @@ from . import saved
 from .approving import Asking, at_terminal, decisions, waiting_as_data, waiting_as_text
 from .choose import (
     Chosen,
+    absolute,
     bounded,
     chosen,
+    files_options,
     model_option,
     noting,
     on_limit_option,
@@ -82,6 +84,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
 @persona_option
 @model_option
 @tools_option
+@files_options
 @mcp_option
 @click.option("--max-iterations", type=click.IntRange(min=1), help="Model calls.  [default: 8]")
 @click.option("--max-tool-calls", type=click.IntRange(min=0), help="Tool calls.  [default: 16]")
@@ -96,6 +99,8 @@ def ask(
     persona: str | None,
     model_name: str | None,
     tool_names: tuple[str, ...],
+    files: tuple[str, ...],
+    write_files: tuple[str, ...],
     mcp: tuple[str, ...],
     max_iterations: int | None,
     max_tool_calls: int | None,
@@ -116,10 +121,10 @@ def ask(
     """
     messages = _messages(question, messages_file)
     note = noting(quiet or as_json)
-    made = chosen(persona, model_name, tool_names, system)
+    made = chosen(persona, model_name, tool_names, system, files, write_files)
     _tell(made, note)
     name = model_name if persona else made.model_name
-    kept = saved.SavedTurn("", name, tool_names, "", mcp, made.persona)
+    kept = saved.SavedTurn("", name, tool_names, "", mcp, made.persona, absolute(files), absolute(write_files))
     with with_mcp(mcp, made.tools, note, made.servers, made.server_names) as tools:
         turn = Turn()
         turn.begin(
@@ -185,7 +190,9 @@ def resume(
     if waiting is not None and not approvals and (as_json or not at_terminal()):
         _refuse_undecided(file, kept, waiting, as_json)
     note = noting(quiet or as_json)
-    made = chosen(kept.persona or None, model_name or kept.model, tool_names or kept.tools, None)
+    made = chosen(
+        kept.persona or None, model_name or kept.model, tool_names or kept.tools, None, kept.files, kept.write_files
+    )
     _tell(made, note)
     kept = replace(kept, model=model_name or kept.model, tools=tool_names or kept.tools, mcp=mcp or kept.mcp)
     limits = bounded(turn.limits, max_iterations, max_tool_calls, timeout)
@@ -298,8 +305,7 @@ def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
     pending = error.pending if isinstance(error, ToolLoopApprovalRequired) else ()
     path: Path | None = None
     try:
-        kept = job.kept
-        path = saved.save(job.turn, kept.model, kept.tools, why, job.path, mcp=kept.mcp, persona=kept.persona)
+        path = saved.save(job.turn, replace(job.kept, why=why), job.path)
     except OSError as exc:
         click.echo(f"The turn could not be saved: {exc}", err=True)
     if job.as_json:

@@ -13,7 +13,17 @@ from toolturn.transcript import rough_tokens
 
 from . import saved
 from .chatting import Chat, Lines, converse
-from .choose import bounded, chosen, model_named, model_option, noting, on_limit_option, persona_option, tools_option
+from .choose import (
+    bounded,
+    chosen,
+    files_options,
+    model_named,
+    model_option,
+    noting,
+    on_limit_option,
+    persona_option,
+    tools_option,
+)
 from .mcp_option import mcp_option, with_mcp
 from .slash import COMMANDS, Commands
 from .talk import Talk, messages_in
@@ -23,6 +33,7 @@ from .talk import Talk, messages_in
 @persona_option
 @model_option
 @tools_option
+@files_options
 @mcp_option
 @click.option("--max-iterations", type=click.IntRange(min=1), help="Model calls a turn.  [default: 8]")
 @click.option("--max-tool-calls", type=click.IntRange(min=0), help="Tool calls a turn.  [default: 16]")
@@ -36,6 +47,8 @@ def chat(
     persona: str | None,
     model_name: str | None,
     tool_names: tuple[str, ...],
+    files: tuple[str, ...],
+    write_files: tuple[str, ...],
     mcp: tuple[str, ...],
     max_iterations: int | None,
     max_tool_calls: int | None,
@@ -56,7 +69,7 @@ def chat(
     """
     talk = Talk(_start(messages_file))
     note = noting(quiet or as_json)
-    with_ = chosen(persona, model_name, tool_names, system)
+    with_ = chosen(persona, model_name, tool_names, system, files, write_files)
     for text in with_.notes:
         note(f"[persona] {text}")
     if with_.system is not None:

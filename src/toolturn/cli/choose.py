@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -42,6 +42,23 @@ persona_option = click.option(
     help="A persona: model, tools, limits and system prompt from a JSON file, or from the plug-in of a name. Other "
     "options replace what it says.",
 )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def files_options(function: F) -> F:
+    """Add the options ``--files`` and ``--write-files`` to a command, which gets them as tuples of texts."""
+    read = click.option(
+        "--files",
+        multiple=True,
+        metavar="FOLDER",
+        help="A folder whose files may be read, 'name=' before it names it. Can be given several times.",
+    )
+    write = click.option(
+        "--write-files", multiple=True, metavar="FOLDER", help="A folder whose files may be read and written."
+    )
+    return read(write(function))
 
 
 def model_named(name: str) -> ChatModel:
@@ -117,7 +134,14 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
 
-def chosen(persona: str | None, model_name: str | None, tool_names: Sequence[str], system: str | None) -> Chosen:
+def chosen(
+    persona: str | None,
+    model_name: str | None,
+    tool_names: Sequence[str],
+    system: str | None,
+    files: Sequence[str] = (),
+    write_files: Sequence[str] = (),
+) -> Chosen:
     """Return what a user has chosen.
 
     Args:
@@ -125,10 +149,25 @@ def chosen(persona: str | None, model_name: str | None, tool_names: Sequence[str
         model_name: The model, in place of the persona's.
         tool_names: Toolboxes, in place of all tools of the persona.
         system: The system message, in place of the persona's.
+        files: Folders whose files may be read.
+        write_files: Folders whose files may be read and written.
 
     Raises:
         click.ClickException: Something of it can not be used.
     """
+    made = _chosen(persona, model_name, tool_names, system)
+    if not files and not write_files:
+        return made
+    from toolturn.naming import joined
+    from toolturn.toolboxes.files import files_from_texts
+
+    try:
+        return replace(made, tools=joined(made.tools, files_from_texts(files, write_files), "files"))
+    except (OSError, ValueError) as exc:
+        raise click.BadParameter(str(exc), param_hint="--files") from None
+
+
+def _chosen(persona: str | None, model_name: str | None, tool_names: Sequence[str], system: str | None) -> Chosen:
     if persona is None:
         name = model_name or DEFAULT_MODEL
         model = model_named(name)
@@ -161,6 +200,21 @@ def chosen(persona: str | None, model_name: str | None, tool_names: Sequence[str
         None if model_name else known.brain.options.get("context"),
         (*warnings, *left_out),
     )
+
+
+def absolute(folders: Sequence[str]) -> tuple[str, ...]:
+    """Return folders as they are typed, with paths that mean the same from everywhere.
+
+    Args:
+        folders: Each a path, or ``name=path``.
+    """
+    found = []
+    for text in folders:
+        name, given, path = text.partition("=")
+        named = bool(given) and "/" not in name
+        whole = str(Path(path if named else text).expanduser().absolute())
+        found.append(f"{name}={whole}" if named else whole)
+    return tuple(found)
 
 
 def bounded(limits: Limits, max_iterations: int | None, max_tool_calls: int | None, timeout: float | None) -> Limits:

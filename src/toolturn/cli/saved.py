@@ -13,6 +13,8 @@ from typing import Any
 from toolturn import codec
 from toolturn.turn import Turn
 
+_LISTS = ("tools", "mcp", "files", "write_files")
+
 
 @dataclass(frozen=True, slots=True)
 class SavedTurn:
@@ -25,6 +27,8 @@ class SavedTurn:
         why: Why it stopped, for people.
         mcp: The MCP servers, as they were written.
         persona: Where the persona is from; empty for none.
+        files: Folders whose files may be read, as they were written but with whole paths.
+        write_files: Folders whose files may be read and written, likewise.
     """
 
     state: str
@@ -33,6 +37,8 @@ class SavedTurn:
     why: str
     mcp: tuple[str, ...] = ()
     persona: str = ""
+    files: tuple[str, ...] = ()
+    write_files: tuple[str, ...] = ()
 
 
 def folder() -> Path:
@@ -68,26 +74,13 @@ def write_private(path: Path, text: str) -> None:
         raise
 
 
-def save(
-    turn: Turn,
-    model: str | None,
-    tools: tuple[str, ...],
-    why: str,
-    path: Path | None = None,
-    *,
-    mcp: tuple[str, ...] = (),
-    persona: str = "",
-) -> Path:
+def save(turn: Turn, kept: SavedTurn, path: Path | None = None) -> Path:
     """Write a turn to a file that only its owner can read.
 
     Args:
         turn: The turn.
-        model: The name of the model; None for the persona's.
-        tools: The names of the toolboxes; where there are none, those of the persona or all built-in ones.
-        why: Why it stopped.
+        kept: What is saved beside it; its ``state`` is not looked at.
         path: Where to; a new file where None.
-        mcp: The MCP servers, as they were written.
-        persona: Where the persona is from; empty for none.
 
     Returns:
         The file.
@@ -98,16 +91,10 @@ def save(
     if path is None:
         path = folder() / f"{time.strftime('%Y%m%d-%H%M%S')}-{turn.turn_id[:8]}.json"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    document = {
-        "v": codec.VERSION,
-        "kind": "saved turn",
-        "model": model,
-        "tools": list(tools),
-        "mcp": list(mcp),
-        "persona": persona,
-        "why": why,
-        "turn": json.loads(turn.to_json()),
-    }
+    document: dict[str, Any] = {"v": codec.VERSION, "kind": "saved turn", "model": kept.model, "why": kept.why}
+    for name in _LISTS:
+        document[name] = list(getattr(kept, name))
+    document |= {"persona": kept.persona, "turn": json.loads(turn.to_json())}
     write_private(path, codec.dumps(document))
     return path
 
@@ -123,13 +110,14 @@ def load(text: str) -> SavedTurn:
     """
 
     def build(data: dict[str, Any]) -> SavedTurn:
+        model = data["model"]
         return SavedTurn(
             codec.dumps(data["turn"]),
-            None if data["model"] is None else str(data["model"]),
-            tuple(data["tools"]),
-            str(data["why"]),
-            tuple(data.get("mcp", ())),
-            str(data.get("persona", "")),
+            None if model is None else str(model),
+            why=str(data["why"]),
+            persona=str(data.get("persona", "")),
+            # a turn that was saved by an older version knows fewer of them
+            **{name: tuple(data["tools"] if name == "tools" else data.get(name, ())) for name in _LISTS},
         )
 
     return codec.read(text, "saved turn", build)
