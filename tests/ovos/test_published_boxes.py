@@ -20,7 +20,7 @@ from ovos_bus_client import Message
 from ovos_utils.fakebus import FakeBus
 from ovos_utils.log import LOG
 
-from toolturn.ovos.boxes import ClockToolBox, MathToolBox, McpToolBox, UnitsToolBox
+from toolturn.ovos.boxes import ClockToolBox, FilesToolBox, MathToolBox, McpToolBox, UnitsToolBox
 from toolturn.ovos.toolboxes import toolset_of
 from toolturn.toolboxes import toolbox
 
@@ -62,6 +62,24 @@ def test_a_key_that_nobody_knows_is_said_with_the_nearest_one(warnings: list[str
 def test_a_section_that_is_no_object_is_refused_aloud(config: Any) -> None:
     with pytest.raises(ValueError, match="toolturn-math: its section must be an object"):
         MathToolBox(config=config)
+
+
+def test_the_files_of_named_folders_are_a_toolbox(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / "todo.md").write_text("Milk")
+    made = FilesToolBox(config={"folders": {"notes": str(tmp_path)}, "timeout": 5})
+    assert list(made.tools) == ["list_files", "read_file", "search_files"]
+    assert made.call_tool("read_file", {"path": "notes/todo.md"}).result == "Milk"
+    with pytest.raises(RuntimeError, match="is not there"):
+        made.call_tool("read_file", {"path": "notes/no.md"})
+    writing = FilesToolBox(config={"folders": [str(tmp_path)], "write": True})
+    assert "write_file" in writing.tools
+    assert warnings == []
+
+
+@pytest.mark.parametrize("config", [None, {}, {"folders": []}, {"folders": ["/no/such/folder"]}])
+def test_files_without_a_folder_are_refused_aloud(config: Any) -> None:
+    with pytest.raises(ValueError, match="folders"):
+        FilesToolBox(config=config)
 
 
 # --- MCP servers -----------------------------------------------------------------------------

@@ -67,12 +67,29 @@ class FilesToolBox(_BuiltIn):
     """Files of named folders; ``folders`` is a list or an object of names and paths, ``write`` allows changes."""
 
     toolbox_id = "toolturn-files"
-    keys = ("folders", "write", "approval")
+    keys = ("folders", "write", "approval", "hidden", "read_bytes")
 
     def _tools(self, config: dict[str, Any]) -> ToolSet:
         from ..toolboxes.files import files_from_section
 
         return files_from_section({key: config[key] for key in self.keys if key in config})
+
+
+_OF_ONE = (
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "transport",
+    "start_timeout",
+    "close_timeout",
+    "allow",
+    "deny",
+    "trust_hints",
+    "max_bytes",
+)
 
 
 class McpToolBox(_BuiltIn):
@@ -83,7 +100,7 @@ class McpToolBox(_BuiltIn):
     """
 
     toolbox_id = "toolturn-mcp"
-    keys = ("servers", "mcpServers", "file", "names", "command", "args", "env", "cwd", "url", "headers", "transport")
+    keys = ("servers", "mcpServers", "file", "names", *_OF_ONE)
 
     def _tools(self, config: dict[str, Any]) -> Callable[[], ToolSet]:
         servers, problems = _servers_of(config)
@@ -187,7 +204,7 @@ def _servers_of(config: Mapping[str, Any]) -> tuple[dict[str, Server], tuple[Pro
         except (OSError, ValueError, TypeError, RuntimeError) as exc:
             raise ValueError(f"toolturn-mcp: the file can not be used: {exc}") from None
     if found is None and ("command" in config or "url" in config):
-        single = {key: config[key] for key in (*McpToolBox.keys[4:], "timeout") if key in config}
+        single = {key: config[key] for key in (*_OF_ONE, "timeout") if key in config}
         found = {"server": single}
     if isinstance(found, (list, tuple)) and all(isinstance(text, str) for text in found):
         servers: dict[str, Server] = {}
