@@ -32,6 +32,7 @@ _CONTEXT = re.compile(
 _NO_CREDIT = re.compile(
     r"insufficient[ _](quota|balance|credit|fund)|exceeded your current quota|billing", re.IGNORECASE
 )
+_IMAGES = re.compile(r"image|multi-?modal|vision|content[^.]{0,60}\b(string|text|types?)\b", re.IGNORECASE)
 _REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
 _WORDS: Mapping[str, int] = {
     "overloaded_error": 529,
@@ -79,6 +80,21 @@ def tells_of_broken_call(body: bytes) -> bool:
         body: The body of a reply with status 400.
     """
     return _said(body)[1] == "tool_use_failed"
+
+
+def tells_of_images(status: int, body: bytes) -> bool:
+    """Return whether a refusal blames images or files in the request, as a server does whose model takes none.
+
+    Each says so in words of its own: https://github.com/ggml-org/llama.cpp/issues/13566,
+    https://github.com/vercel/ai/issues/2837, https://github.com/JohnnyZ93/oai-compatible-copilot/issues/229.
+
+    Args:
+        status: The status of the reply.
+        body: Its body.
+    """
+    if status in (400, 404, 415, 422, 500, 501):
+        return _IMAGES.search(" ".join(filter(None, _said(body)))) is not None
+    return status == 413  # too large as a whole
 
 
 def failure_in_stream(

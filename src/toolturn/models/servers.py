@@ -27,6 +27,8 @@ class Wishes:
         answers: Whether ``response_format`` holds the reply to a schema: also beside tools, where it leaves calls
             free (``beside_tools``), only without them (``alone``), or not for certain.
         images: Whether images are taken in messages of the user; without, they are named there by kind and size.
+        result_images: Whether images of tool results are shown in such a message; switched off by itself where a
+            server refuses them.
         files: Whether PDF files of tool results can be shown, as OpenAI's part ``file``.
         after_results: Who may speak after the results of tools: the ``user`` too, or only the ``assistant``.
         schemas: The form of tool schemas.
@@ -44,6 +46,7 @@ class Wishes:
     stream_usage: bool = True
     answers: Literal["", "alone", "beside_tools"] = ""
     images: bool = True
+    result_images: bool = True
     files: bool = False
     after_results: Literal["user", "assistant"] = "user"
     schemas: SchemaForm = "openai"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 from warnings import warn
 
 from ...errors import ModelError, ModelProtocolError, ModelRequestError, ModelStreamError
-from ...messages import ChatMessage, ChatResponse, ToolDef
+from ...messages import ChatMessage, ChatResponse, Repair, ToolDef
 from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
-from ..failures import failure_in_stream, failure_of, tells_of_broken_call
+from ..failures import failure_in_stream, failure_of, tells_of_broken_call, tells_of_images
 from ..ingest import ingest
 from ..ingest.streamed import ShownText
 from ..schema import FittedTool, FittedTools, fit_all, profile_named
@@ -20,7 +21,7 @@ from ..sse import EventDecoder, ServerEvent
 from ..transport import HttpReply, HttpRequest, Timeouts, Transport
 from .openai_answer import fitted_answer, response_format, restored
 from .openai_reply import UNREADABLE, parsed, read_body, with_opaque_by_id
-from .openai_request import Encoder, settings_fields, to_bytes
+from .openai_request import SHOWN, Encoder, settings_fields, to_bytes
 from .openai_stream import Assembler
 
 _NO_SETTINGS = ModelSettings()
@@ -133,6 +134,8 @@ class OpenAIChat(ChatModel):
         async with self._sender().send(request, self._timeouts) as reply:
             data = await reply.read()
         if reply.status != 200:
+            if self._takes_no_images(reply.status, data, request):
+                return _told_of_images(await self.complete(messages, tools, settings=settings))
             return self._refused(reply, data)
         return self._response(self._parsed(data), seen, offer, settings)
 
@@ -145,9 +148,12 @@ class OpenAIChat(ChatModel):
     ) -> AsyncIterator[StreamItem]:
         offer = self._offer(tools)
         request, seen = self._request(messages, offer, settings, stream=True)
+        response: ChatResponse | None = None
         async with self._sender().send(request, self._timeouts) as reply:
             if reply.status != 200:
-                response = self._refused(reply, await reply.read())
+                data = await reply.read()
+                if not self._takes_no_images(reply.status, data, request):
+                    response = self._refused(reply, data)
             elif reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
                 # a server that does not stream replies with the whole
                 response = self._response(self._parsed(await reply.read()), seen, offer, settings)
@@ -164,7 +170,22 @@ class OpenAIChat(ChatModel):
                 response = self._response(assembler.body(), seen, offer, settings)
                 for part in shown.rest(response.content):
                     yield part
-        yield response
+        if response is not None:
+            yield response
+            return
+        again: Any = self.stream(messages, tools, settings=settings)
+        async with aclosing(again):
+            async for item in again:
+                yield _told_of_images(item) if isinstance(item, ChatResponse) else item
+
+    def _takes_no_images(self, status: int, data: bytes, request: HttpRequest) -> bool:
+        """Whether a refusal blames images of results; they are named instead of shown from here on."""
+        if SHOWN.encode() not in request.body or not tells_of_images(status, data):
+            return False
+        self.wishes = replace(self.wishes, result_images=False)
+        self._encoders.clear()
+        self._offers.clear()
+        return True
 
     def _refused(self, reply: HttpReply, data: bytes) -> ChatResponse:
         """What a reply without success is: a failure, unless it tells of a call that the model wrote wrong."""
@@ -327,3 +348,8 @@ class OpenAIChat(ChatModel):
 
     async def aclose(self) -> None:
         """Nothing is closed: the transport belongs to who gave it, or is shared."""
+
+
+def _told_of_images(response: ChatResponse) -> ChatResponse:
+    repair = Repair("images", "the server refused images of tool results, so they were only named")
+    return replace(response, repairs=(*response.repairs, repair))

@@ -237,6 +237,8 @@ class Encoder:
         return as_text(content, note)
 
     def _can_show(self, part: ImagePart | FilePart) -> bool:
+        if not self._wishes.result_images:
+            return False
         data = data_of(part.url)
         if isinstance(part, FilePart):
             return self._wishes.files and data is not None and data[0] in _FILES
