@@ -256,6 +256,6 @@ def test_any_results_are_text_and_nothing_is_lost_and_no_base64_is_text(
         shown = sum(len(message["content"]) for message in made if isinstance(message["content"], list))
         shown -= sum(word == SHOWN or word.startswith("draw, call") for word in words(made))
         assert text.count("shown in the next message") == shown
-        assert shown + text.count(", can not be shown]") == wanted
+        assert shown + text.count("can not be shown]") == wanted
         assert PNG.url.partition(",")[2] not in text
         assert PDF.url.partition(",")[2] not in text
