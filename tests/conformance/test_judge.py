@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from toolturn.conformance.judge import Exit, Trace, judge
-from toolturn.conformance.rows import Answer, Failure, Fault, Run, Way, ran, says
+from toolturn.conformance.replies import says
+from toolturn.conformance.rows import Answer, Failure, Fault, Run, Way, ran
 
 from .traces import received
 

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from toolturn.conformance.rows import FORCED, Events, Fault, Http, Raw, Reply, asks, call, says
+from toolturn.conformance.replies import Events, Http, Raw, Reply, asks, call, says
+from toolturn.conformance.rows import FORCED, Fault
 from toolturn.conformance.server import LabServer
 
 USER = {"role": "user", "content": "go"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from toolturn.conformance.judge import Verdict
-from toolturn.conformance.rows import Fault, Mode, says
+from toolturn.conformance.replies import says
+from toolturn.conformance.rows import Fault, Mode
 from toolturn.conformance.run import Result
 from toolturn.conformance.table import as_json, as_markdown, as_text
 
@@ -40,7 +41,7 @@ def test_the_text_has_a_line_per_row_and_one_per_failure() -> None:
         "    a, streamed: answered 'a|b'\n"
         "\n"
         "a 1.2: 1 of 3 rows passed, 2 of 5 turns\n"
-        "library 1.2: 1 of 2 rows passed, 3 of 4 turns; not offered: 1"
+        "library 1.2: 1 of 2 rows passed, 3 of 4 turns; not offered (–): 1 row"
     )
 
 

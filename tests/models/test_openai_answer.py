@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolturn import ChatMessage, run_tool_loop, stream_tool_loop, tool
-from toolturn.conformance.rows import Call as Called
-from toolturn.conformance.rows import Chat, Reply
+from toolturn.conformance.replies import Call as Called
+from toolturn.conformance.replies import Chat, Reply
 
 from .test_openai_chat import Played
 

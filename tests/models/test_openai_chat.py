@@ -24,7 +24,8 @@ from toolturn import (
     run_tool_loop,
     stream_tool_loop,
 )
-from toolturn.conformance.rows import Body, Call, Chat, Events, Fault, Http, Reply
+from toolturn.conformance.replies import Body, Call, Chat, Events, Http, Reply
+from toolturn.conformance.rows import Fault
 from toolturn.conformance.server import LabServer
 from toolturn.errors import (
     ModelContextError,

@@ -9,7 +9,7 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,7 @@ from .rows import Run
 
 _WORKER = Path(__file__).parent / "worker.py"
 _START_SECONDS = 120.0
+_LOOK = 0.02
 _TAKEN = ("OPENAI_", "ANTHROPIC_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
@@ -39,7 +40,8 @@ class Child:
 
     Attributes:
         version: The version of the library, once it was started.
-        can: The limits it can be given.
+        can: What it offers.
+        late: What tools did, in the order in which it was heard of, after their turns had ended.
     """
 
     def __init__(self, adapter: AdapterFile, python: Path) -> None:
@@ -48,6 +50,8 @@ class Child:
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._errors: list[str] = []
+        self._turn = 0
+        self.late: list[Run] = []
         self.version = ""
         self.can: tuple[str, ...] = ()
 
@@ -60,41 +64,79 @@ class Child:
     ) -> None:
         self._end()
 
-    def play(self, task: dict[str, Any], bound: float) -> tuple[Exit, Sequence[Run]]:
+    def renew(self) -> None:
+        """Take another process, which knows nothing of what happened.
+
+        Raises:
+            LabError: The adapter can not be started again.
+        """
+        self._start()
+
+    def play(
+        self,
+        task: dict[str, Any],
+        bound: float,
+        *,
+        seen: list[tuple[str, ...]] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> tuple[Exit, Sequence[Run]]:
         """Run one turn and return how it ended and what ran.
 
         Args:
             task: The task, without its tools.
             bound: Seconds after which it counts as hung.
+            seen: Is filled with what is told while the turn runs.
+            cancel: Is asked, again and again, whether the turn has to be cancelled now.
 
         Raises:
             LabError: The adapter can not be started again.
         """
         if self._process is None or self._process.poll() is not None:
             self._start()
-        assert self._process is not None
-        assert self._process.stdin is not None
         runs: list[Run] = []
+        self._turn += 1
+        task = {**task, "turn": self._turn}
         deadline = time.monotonic() + bound
-        try:
-            self._process.stdin.write(json.dumps(task) + "\n")
-            self._process.stdin.flush()
-        except OSError:
+        if not self._say(task):
             return self._died(), runs
         while True:
+            left = max(0.0, deadline - time.monotonic())
             try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+                line = self._lines.get(timeout=left if cancel is None else min(left, _LOOK))
             except queue.Empty:
-                self._end()
-                return Exit("hung"), runs
+                if time.monotonic() >= deadline:
+                    self._end()
+                    return Exit("hung"), runs
+                if cancel is not None and cancel():
+                    cancel = None
+                    self._say("cancel")
+                continue
             if line is None:
                 return self._died(), runs
             if line["event"] == "ran":
-                runs.append(Run(line["name"], line["arguments"]))
+                run = Run(line["name"], line["arguments"])
+                if line["turn"] in (None, self._turn):
+                    runs.append(run)
+                else:
+                    self.late.append(run)
+            elif line["event"] == "seen":
+                if seen is not None:
+                    seen.append(tuple(line["what"]))
             elif line["event"] == "done":
                 if line["last"]:
                     self._end()
-                return Exit(**{key: value for key, value in line.items() if key not in ("event", "last")}), runs
+                told = {key: value for key, value in line.items() if key not in ("event", "last")}
+                return Exit(**{**told, "pending": tuple(told["pending"])}), runs
+
+    def _say(self, value: Any) -> bool:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(value) + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            return False
+        return True
 
     def _died(self) -> Exit:
         self._end()

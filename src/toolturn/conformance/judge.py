@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
-from .rows import Answer, Failure, Fault, Run, Way
+from .bounds import further
+from .labtools import CLEANUP
+from .rows import Act, Answer, Cancelled, Failure, Fault, Refused, Run, Waits, Way
 from .server import Received
 
 
@@ -17,35 +19,48 @@ class Exit:
     """How a turn ended, as its adapter tells it.
 
     Args:
-        how: ``answer``, ``error``, ``hung`` (killed after a bound) or ``died`` (the process ended).
+        how: ``answer``, ``error``, ``waits`` (for approvals), ``cancelled``, ``hung`` (killed after a bound) or
+            ``died`` (the process ended).
         text: The answer, or the text of the error.
         error: The name of the error's class.
         typed: Whether the class is one of the library's own.
         kind: What a caller can tell from the error.
         results: The results of tools in the transcript that came with the exit; None where none came.
+        took: Seconds until control was back: after the cancel, where there was one, else after the start.
+        saved: What was kept, as text; None where nothing was.
+        pending: The calls that wait for approval.
     """
 
-    how: Literal["answer", "error", "hung", "died"]
+    how: Literal["answer", "error", "waits", "cancelled", "hung", "died"]
     text: str = ""
     error: str = ""
     typed: bool = False
     kind: str = "other"
     results: int | None = None
+    took: float = field(default=0.0, compare=False)
+    saved: str | None = None
+    pending: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All that one run of a row left.
+    """All that one run of a row, or of one of its acts, left.
 
     Args:
         exit: How the turn ended.
         runs: The tools that ran, in order.
         requests: What the server received.
+        seen: What was told while the turn ran.
+        cancelled: When the lab cancelled it, on the monotonic clock; 0 where a tool did, or nobody.
+        acts: What the acts left that were played.
     """
 
     exit: Exit
     runs: Sequence[Run]
     requests: Sequence[Received]
+    seen: Sequence[Sequence[str]] = ()
+    cancelled: float = 0.0
+    acts: Sequence[Trace] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +85,44 @@ def judge(row: Fault, trace: Trace) -> Verdict:
     """
     wrong = min((_against(way, trace) for way in row.ways), key=len)
     wrong += _requests(row, trace.requests)
+    wrong += further(row, trace)
+    for act, left in zip(row.acts, trace.acts, strict=False):
+        wrong += [f"then {text}" for text in _act(act, left)]
+    if not wrong and len(trace.acts) < len(row.acts):
+        wrong.append("then nothing was kept to go on with")
     if wrong:
         return Verdict(False, "; ".join(wrong))
-    end = trace.exit
-    return Verdict(True, f"answered {_short(end.text)}" if end.how == "answer" else f"raised {end.error}")
+    end = trace.acts[-1].exit if trace.acts else trace.exit
+    ends = {"answer": f"answered {_short(end.text)}", "waits": "waits for approval", "cancelled": "was cancelled"}
+    return Verdict(True, ends.get(end.how, f"raised {end.error}"))
+
+
+def goes_on(row: Fault, trace: Trace, acts: Sequence[Trace]) -> bool:
+    """Return whether what was left lets the next act be played.
+
+    Args:
+        row: The row.
+        trace: What the turn left.
+        acts: What the acts left that were played.
+    """
+    ways, last = (row.acts[len(acts) - 1].ways, acts[-1]) if acts else (row.ways, trace)
+    return last.exit.saved is not None and not min((_against(way, last) for way in ways), key=len)
+
+
+def _act(act: Act, trace: Trace) -> list[str]:
+    wrong = min((_against(way, trace) for way in act.ways), key=len)
+    wrong += _received(trace.requests, act.requests, none=any(not isinstance(way.ends, Answer) for way in act.ways))
+    if trace.requests:
+        told = json.dumps(trace.requests[0].messages, ensure_ascii=False)
+        lost = [text for text in act.holds if text not in told]
+        if lost:
+            wrong.append(f"the model is not told {' and '.join(map(repr, lost))}")
+        results = [message for message in trace.requests[0].messages if message.get("role") == "tool"]
+        told = json.dumps(results, ensure_ascii=False)
+        missing = [text for text in act.tells if text not in told]
+        if missing:
+            wrong.append(f"no call is answered with {' and '.join(map(repr, missing))}")
+    return wrong
 
 
 def _against(way: Way, trace: Trace) -> list[str]:
@@ -89,7 +138,8 @@ def _against(way: Way, trace: Trace) -> list[str]:
     for run in way.runs:
         if happened[run.key] < wanted[run.key] and run.key not in said:
             said.add(run.key)
-            wrong.append(f"did not run {run}")
+            late = run.name == CLEANUP
+            wrong.append("control was back before the tool had cleaned up" if late else f"did not run {run}")
     return wrong + _exit(way, trace.exit)
 
 
@@ -98,9 +148,24 @@ def _exit(way: Way, end: Exit) -> list[str]:
         return ["hung until it was killed"]
     if end.how == "died":
         return [f"the process ended: {_short(end.text)}"]
-    if end.how == "error" and not end.typed:
-        return [f"raised a bare {end.error}: {_short(end.text)}"]
     wanted = way.ends
+    if isinstance(wanted, Refused):
+        return [] if end.how == "error" else [_HOW.get(end.how, _answered(end))]
+    if end.how == "error" and not end.typed and not (isinstance(wanted, Failure) and wanted.bare):
+        return [f"raised a bare {end.error}: {_short(end.text)}"]
+    if isinstance(wanted, Cancelled):
+        if end.how == "cancelled" or (end.how == "error" and end.kind == "cancelled"):
+            return []
+        return [f"raised {end.error}: {_short(end.text)}" if end.how == "error" else _HOW.get(end.how, _answered(end))]
+    if isinstance(wanted, Waits):
+        if end.how != "waits":
+            return [
+                f"raised {end.error}: {_short(end.text)}" if end.how == "error" else _HOW.get(end.how, _answered(end))
+            ]
+        names = tuple(str(each.get("name")) for each in end.pending)
+        return [] if names == wanted.names else [f"waits for the approval of {' and '.join(names) or 'nothing'}"]
+    if end.how in _HOW:
+        return [_HOW[end.how]]
     if isinstance(wanted, Answer):
         if end.how == "error":
             return [f"raised {end.error}: {_short(end.text)}"]
@@ -121,16 +186,21 @@ def _error(wanted: Failure, end: Exit, runs: int) -> list[str]:
     return wrong
 
 
-def _requests(row: Fault, requests: Sequence[Received]) -> list[str]:
+def _received(requests: Sequence[Received], most: int, *, none: bool = False) -> list[str]:
     wrong = []
-    if not requests:
+    if not requests and not none:
         wrong.append("sent no request")
-    if len(requests) > row.requests:
-        wrong.append(f"sent {len(requests)} requests where {row.requests} are allowed")
+    if len(requests) > most:
+        wrong.append(f"sent {len(requests)} requests where {most} are allowed")
     for number, request in enumerate(requests, 1):
         if request.faults:
             wrong.append(f"request {number} is invalid: {request.faults[0]}")
             break
+    return wrong
+
+
+def _requests(row: Fault, requests: Sequence[Received]) -> list[str]:
+    wrong = _received(requests, row.requests)
     texts = [json.dumps(request.body, ensure_ascii=False) for request in requests] if row.hides else []
     wrong += [f"sent {secret!r} to the model" for secret in row.hides if any(secret in text for text in texts)]
     if len(requests) > 1:
@@ -150,6 +220,13 @@ def _second(row: Fault, first: Received, second: Received) -> list[str]:
     if added and missing:
         wrong.append(f"did not tell the model about {' and '.join(map(repr, missing))}")
     return wrong
+
+
+_HOW: Final = {"waits": "waits for an approval", "cancelled": "ended as cancelled"}
+
+
+def _answered(end: Exit) -> str:
+    return f"answered {_short(end.text)}"
 
 
 def _short(text: str) -> str:

@@ -1,10 +1,15 @@
-"""The tools of the lab: plain functions that tell what they were run with, and nothing but the standard library."""
+"""The tools of the lab: functions that tell what they were run with, and nothing but the standard library."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
+
+CLEANUP = "clean_up"
+"""What a tool is told to have done that was cancelled, once it has cleaned up."""
 
 
 def _nobody(name: str, arguments: dict[str, Any]) -> None:
@@ -129,6 +134,69 @@ def file_name() -> str:
     return "holiday-\ud83d.jpg"
 
 
+def big() -> str:
+    """Read the whole log."""
+    report("big", {})
+    return "a line of the log\n" * 300_000
+
+
+_counted = 0
+
+
+def count() -> int:
+    """Tell how far the job is."""
+    global _counted
+    report("count", {})
+    _counted += 1
+    return _counted
+
+
+async def wait_long() -> str:
+    """Wait for the parcel."""
+    report("wait_long", {})
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.05)
+        report(CLEANUP, {})
+    return "the parcel is there"
+
+
+def block() -> str:
+    """Wait for the printer."""
+    report("block", {})
+    time.sleep(4)  # nothing can interrupt it
+    return "printed"
+
+
+async def stop_here() -> str:
+    """Ring the bell."""
+    report("stop_here", {})
+    return "rung"
+
+
+def give_money(to: str, euros: int) -> str:
+    """Give money to a person.
+
+    Args:
+        to: The person.
+        euros: How much.
+    """
+    report("give_money", {"to": to, "euros": euros})
+    return f"{to} got {euros} euros"
+
+
+def lend_money(to: str, euros: int) -> str:
+    """Lend money to a person.
+
+    Args:
+        to: The person.
+        euros: How much.
+    """
+    report("lend_money", {"to": to, "euros": euros})
+    return f"{to} owes {euros} euros"
+
+
 TOOLS: tuple[Callable[..., Any], ...] = (
     add,
     get_temp,
@@ -143,4 +211,14 @@ TOOLS: tuple[Callable[..., Any], ...] = (
     nothing,
     blank,
     file_name,
+    big,
+    count,
+    wait_long,
+    block,
+    stop_here,
+    give_money,
+    lend_money,
 )
+
+REPORTED: tuple[str, ...] = (*(tool.__name__ for tool in TOOLS), CLEANUP)
+"""All that is reported: the tools, and the cleanup of one that was cancelled."""

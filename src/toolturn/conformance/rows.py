@@ -12,118 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from .labtools import CLEANUP
+from .replies import Reply, says
+
 Mode: TypeAlias = Literal["plain", "stream"]
 
-
-class _Mark:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return self._name
-
-
-AUTO: Final = _Mark("AUTO")
-"""An id that is new in each reply, as good servers make them."""
-ABSENT: Final = _Mark("ABSENT")
-"""The key does not occur at all."""
-
-
-# --- what the server plays --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call of a reply, as the model wrote it.
-
-    Args:
-        name: The tool's name.
-        arguments: The arguments, usually as text.
-        id: The id.
-    """
-
-    name: Any
-    arguments: Any
-    id: Any = AUTO
-
-
-@dataclass(frozen=True, slots=True)
-class Chat:
-    """A chat completion; the server makes a body of it, or a stream of chunks.
-
-    Args:
-        content: The text of the message.
-        calls: Its tool calls.
-        finish: The finish reason.
-        fields: Further fields of the message, or of a delta of its own in a stream.
-        split: Bytes per piece written to the connection; as it comes where 0.
-    """
-
-    content: Any = None
-    calls: tuple[Call, ...] | None = None
-    finish: Any = "stop"
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    split: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """Any JSON value as a reply with status 200."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """A stream of server-sent events.
-
-    Args:
-        items: Chunks (dictionaries), or bytes that are written as they are.
-        done: Whether ``[DONE]`` ends it.
-        ending: ``whole``, ``cut`` (the connection closes within the body), ``stall`` (nothing more comes), or
-            ``closes`` (the connection closes after the body, unannounced).
-        split: Bytes per piece written to the connection; an item at a time where 0.
-    """
-
-    items: tuple[Mapping[str, Any] | bytes, ...]
-    done: bool = True
-    ending: Literal["whole", "cut", "stall", "closes"] = "whole"
-    split: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Http:
-    """A reply of HTTP.
-
-    Args:
-        status: The status.
-        body: Bytes, or a JSON value.
-        headers: Further headers; ``{date+2}`` in a value is the time two seconds from now.
-        ending: As of :class:`Events`, or ``endless`` (the body is repeated for a hundred megabytes).
-    """
-
-    status: int
-    body: Any = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    ending: Literal["whole", "cut", "stall", "closes", "endless"] = "whole"
-
-
-@dataclass(frozen=True, slots=True)
-class Raw:
-    """Bytes instead of a reply of HTTP; then the connection closes."""
-
-    data: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Both:
-    """One reply for a plain request, another one for a streamed one."""
-
-    plain: Chat | Body | Http | Raw
-    stream: Chat | Events | Http | Raw
-
-
-Reply: TypeAlias = Chat | Body | Events | Http | Raw | Both
+CLOSED_WITHIN: Final = 1.0
+"""Seconds after a cancel in which the server must see that nobody waits for its reply any more."""
 
 
 # --- by what a client is judged ---------------------------------------------------------
@@ -142,6 +37,8 @@ class Run:
         return f"{self.name}({json.dumps(self.arguments, sort_keys=True)})"
 
     def __str__(self) -> str:
+        if self.name == CLEANUP:
+            return "its cleanup"
         given = ", ".join(f"{name}={_short(json.dumps(value))}" for name, value in self.arguments.items())
         return f"{self.name}({given})"
 
@@ -175,17 +72,51 @@ class Failure:
         kind: What the caller must be able to tell from it; anything where None.
         says: What its text has to hold.
         transcript: Whether the results of the tools that ran must come with it.
+        bare: Whether any exception will do, since the row is about something else.
     """
 
     kind: Kind | None = None
     says: str = ""
     transcript: bool = False
+    bare: bool = False
 
     def __str__(self) -> str:
+        if self.bare:
+            return "fails with any exception"
         words = f"fails with a typed error{f' of the kind {self.kind}' if self.kind else ''}"
         if self.says:
             words += f" that says {self.says!r}"
         return words + (" and the transcript" if self.transcript else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The turn stops, and calls wait for a person's approval.
+
+    Args:
+        names: The tools that are called, in order.
+    """
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"stops and waits for the approval of {' and '.join(self.names)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The turn ends because it was cancelled: with CancelledError, or a typed error where the library has one."""
+
+    def __str__(self) -> str:
+        return "ends as cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What was asked for is refused before anything happens, with any exception."""
+
+    def __str__(self) -> str:
+        return "refuses with an exception"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +128,68 @@ class Way:
         runs: What must have run, each exactly once; nothing else may have.
     """
 
-    ends: Answer | Failure
+    ends: Answer | Failure | Waits | Cancelled | Refused
     runs: tuple[Run, ...] = ()
 
     def __str__(self) -> str:
         return f"{' and '.join(map(str, self.runs)) or 'nothing'} ran, {self.ends}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person decides on a call that waits.
+
+    Args:
+        approved: The call may run.
+        reason: Why not, for the model.
+    """
+
+    approved: bool
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return "yes" if self.approved else f"no, {self.reason!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What follows a turn: the user says something more, or a person decides on the calls that wait.
+
+    Args:
+        replies: What is played, in order; the last one again and again.
+        ways: How this act may end; what ran before does not count.
+        decisions: On the calls that wait, by the names of their tools; without any the user says something more.
+        fresh: Whether it happens in a new process, with nothing but what was saved.
+        altered: What of the saved state is replaced by what before it comes back; any one character where both are
+            empty.
+        holds: What the first request must hold: what had happened before it.
+        tells: What a message of the first request has to hold that answers a call.
+        requests: Requests that may arrive at most.
+    """
+
+    replies: tuple[Reply, ...]
+    ways: tuple[Way, ...]
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    fresh: bool = False
+    altered: tuple[str, str] | None = None
+    holds: tuple[str, ...] = ()
+    tells: tuple[str, ...] = ()
+    requests: int = 12
+
+    def __str__(self) -> str:
+        if not self.decisions:
+            words = "the user says something more"
+        else:
+            words = "it is decided: " + ", ".join(f"{name} {each}" for name, each in self.decisions.items())
+        if self.altered:
+            before, after = (repr(text) if text else "a character" for text in self.altered)
+            words += f", while in what was saved {before} became {after if any(self.altered) else 'another'}"
+        words += ": " + "; or ".join(map(str, self.ways))
+        if self.holds:
+            words += "; what had happened is told: " + " and ".join(map(repr, self.holds))
+        if self.tells:
+            words += "; the call is answered with " + " and ".join(map(repr, self.tells))
+        return f"{words}; at most {self.requests} requests, each of them valid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +204,7 @@ class Fault:
         replies: What is played, in order; the last one again and again.
         ways: How the turn may end.
         modes: Which requests it is played for.
-        needs: What the client must offer: ``max_tool_calls``, ``timeout``.
+        needs: What the client must offer: one of the words of :mod:`toolturn.conformance.adapter`.
         max_iterations: Model calls the client is allowed.
         max_tool_calls: Tool calls the client is allowed.
         timeout: Seconds the client is given for each model call.
@@ -226,6 +214,19 @@ class Fault:
         tells: What a message after the first request has to hold, where there is a second one.
         hides: What no request may hold.
         waits: Seconds between the first and the second request at least.
+        limits: Further limits that the client is given, by the words of :mod:`toolturn.conformance.adapter`.
+        approval: The tools whose calls have to be approved.
+        cancel: When the turn is cancelled: ``reply`` (while a reply is awaited or under way), or the name of a tool,
+            as soon as it runs.
+        within: Seconds in which control is back: after the cancel, where there is one, else after the start.
+        choice_none: Whether the server takes tools together with the tool choice ``none``.
+        keeps_tools: Whether a request in which tools are not allowed must hold them all the same; either where None.
+        last_left: Tokens that the last request may allow the model at most.
+        largest: Characters that a message may have at most.
+        order: What must be told of the turn while it runs, in this order, beside anything else: ``call NAME``,
+            ``result NAME``, ``answer``.
+        spoken: What must come out of the stream of the answer, apart from blanks around it.
+        acts: What follows.
     """
 
     name: str
@@ -243,6 +244,17 @@ class Fault:
     tells: tuple[str, ...] = ()
     hides: tuple[str, ...] = ()
     waits: float = 0.0
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    approval: tuple[str, ...] = ()
+    cancel: str = ""
+    within: float = 0.0
+    choice_none: bool = True
+    keeps_tools: bool | None = None
+    last_left: int = 0
+    largest: int = 0
+    order: tuple[str, ...] = ()
+    spoken: str | None = None
+    acts: tuple[Act, ...] = ()
 
     @property
     def criterion(self) -> str:
@@ -256,44 +268,25 @@ class Fault:
             words += "; no request holds " + " or ".join(map(repr, self.hides))
         if self.waits:
             words += f"; it is not asked again within {self.waits:g} s"
-        return f"{words}; at most {self.requests} requests, each of them valid"
+        if self.within:
+            words += f"; control is back within {self.within:g} s"
+        if self.cancel == "reply":
+            words += f"; the connection is closed within {CLOSED_WITHIN:g} s"
+        if self.keeps_tools is not None:
+            words += f"; a request without choice {'holds' if self.keeps_tools else 'leaves out'} the tools"
+        if self.last_left:
+            words += f"; the last request allows {self.last_left} tokens at most"
+        if self.largest:
+            words += f"; no message has more than {self.largest} characters"
+        if self.order:
+            words += f"; told in this order: {', '.join(self.order)}"
+        if self.spoken is not None:
+            words += f"; the stream of the answer gives {self.spoken!r} and nothing else"
+        words += f"; at most {self.requests} requests, each of them valid"
+        return ". Then ".join([words, *map(str, self.acts)])
 
 
 # --- short forms for the tables ---------------------------------------------------------
-
-
-def says(text: Any, finish: Any = "stop", **fields: Any) -> Chat:
-    """Return a reply in text.
-
-    Args:
-        text: The text.
-        finish: The finish reason.
-        fields: Further fields of the message.
-    """
-    return Chat(text, None, finish, fields)
-
-
-def asks(*calls: Call, text: Any = None, finish: Any = "tool_calls", **fields: Any) -> Chat:
-    """Return a reply that asks for tools.
-
-    Args:
-        calls: The calls.
-        text: Text beside them.
-        finish: The finish reason.
-        fields: Further fields of the message.
-    """
-    return Chat(text, calls, finish, fields)
-
-
-def call(name: Any, arguments: Any, id: Any = AUTO) -> Call:
-    """Return a call; a dictionary of arguments becomes JSON.
-
-    Args:
-        name: The tool's name.
-        arguments: Its arguments.
-        id: Its id.
-    """
-    return Call(name, json.dumps(arguments) if isinstance(arguments, dict) else arguments, id)
 
 
 def ran(name: str, **arguments: Any) -> Run:
@@ -348,3 +341,15 @@ REFUSED: Final[tuple[Way, ...]] = (Way(Answer(AFTER)), Way(Failure()))
 
 FAILS: Final[tuple[Way, ...]] = (Way(Failure()),)
 """Nothing runs and a typed error ends the turn."""
+
+STILL: Final = "still here"
+"""What scripts answer when the user says something more."""
+
+
+def goes_on(*holds: str) -> Act:
+    """Return the act in which the user says something more, and all is as if nothing had happened.
+
+    Args:
+        holds: What had happened, which the model must be told.
+    """
+    return Act((says(STILL),), (Way(Answer(STILL)),), holds=holds)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from .child import Child
 from .environments import AdapterFile, Report, find_adapter, python_of
-from .judge import Trace, Verdict, judge
-from .rows import Fault, Mode
+from .judge import Trace, Verdict, goes_on, judge
+from .labtools import CLEANUP
+from .rows import CLOSED_WITHIN, Act, Fault, Mode
 from .server import LabServer
 
 PROMPT = "Please do what has to be done."
+FURTHER = "And what now?"
 BOUND = 30.0
+GRACE = 1.0
+SECRET = "a key that only the lab knows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +89,100 @@ def _played(
 def _one(child: Child, name: str, row: Fault, mode: Mode, server: LabServer, bound: float) -> Verdict | None:
     if not set(row.needs) <= set(child.can):
         return None
-    key = f"lab-{name}-{mode}"
-    task = {
+    return judge(row, play(child, row, server, f"lab-{name}-{mode}", mode == "stream", bound))
+
+
+def play(child: Child, row: Fault, server: LabServer, key: str, stream: bool, bound: float = BOUND) -> Trace:
+    """Play a row with all its acts, and return what it left.
+
+    Args:
+        child: Who is put to the test.
+        row: The row.
+        server: Plays it.
+        key: A name for this run.
+        stream: Whether replies are streamed.
+        bound: Seconds after which a turn counts as hung.
+    """
+    cancelled = 0.0
+
+    def cancel() -> bool:
+        nonlocal cancelled
+        if server.stalls(row.name, key):
+            cancelled = time.monotonic()
+            return True
+        return False
+
+    child.late.clear()
+    seen: list[tuple[str, ...]] = []
+    awaits = row.cancel == "reply"
+    end, runs = child.play(task_of(row, server, key, stream), bound, seen=seen, cancel=cancel if awaits else None)
+    if awaits and cancelled:
+        _await_close(server, row.name, key)
+    runs_of_turn = runs
+    trace = Trace(end, runs, server.received(row.name, key), seen, cancelled)
+    acts: list[Trace] = []
+    for number, act in enumerate(row.acts, 1):
+        if not goes_on(row, trace, acts):
+            break
+        end = (acts or [trace])[-1].exit
+        if act.fresh:
+            child.renew()
+        here = f"{key}#{number}"
+        task = {**task_of(row, server, here, stream), "saved": _altered(end.saved or "", act), "prompt": FURTHER}
+        if act.decisions:
+            task["decisions"] = [_decided(act, dict(pending)) for pending in end.pending]
+        end, runs = child.play(task, bound)
+        acts.append(Trace(end, runs, server.received(row.name, here)))
+    # a cleanup that comes late has missed its time; a tool that begins late has run all the same
+    late = [run for run in child.late if run.name != CLEANUP]
+    return replace(trace, runs=[*runs_of_turn, *late], acts=acts)
+
+
+def _await_close(server: LabServer, row: str, key: str) -> None:
+    """Wait until the server has seen that the client has gone, or is known to have seen it too late."""
+    end = time.monotonic() + CLOSED_WITHIN
+    while server.received(row, key)[-1].gone is None and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def _altered(saved: str, act: Act) -> str:
+    if act.altered is None or any(act.altered):
+        return saved if act.altered is None else saved.replace(*act.altered)
+    middle = len(saved) // 2
+    return f"{saved[:middle]}{'b' if saved[middle : middle + 1] == 'a' else 'a'}{saved[middle + 1 :]}"
+
+
+def _decided(act: Act, pending: dict[str, Any]) -> dict[str, Any]:
+    decision = act.decisions[pending["name"]]
+    return {**pending, "approved": decision.approved, "reason": decision.reason}
+
+
+def task_of(row: Fault, server: LabServer, key: str, stream: bool) -> dict[str, Any]:
+    """Return what an adapter is told of a row.
+
+    Args:
+        row: The row.
+        server: Plays it.
+        key: A name for this run.
+        stream: Whether replies are streamed.
+    """
+    return {
         "base_url": server.base_url,
         "model": row.name,
         "key": key,
-        "stream": mode == "stream",
+        "stream": stream,
         "prompt": PROMPT,
         "max_iterations": row.max_iterations,
         "max_tool_calls": row.max_tool_calls,
         "timeout": row.timeout,
+        "limits": dict(row.limits),
+        "answer_at_limit": "answer" in row.needs,
+        "choice_none": row.choice_none,
+        "approval": list(row.approval),
+        "sequential": "sequential" in row.needs,
+        "grace": GRACE,
+        "keep": bool(row.acts),
+        "secret": SECRET if "signed" in row.needs else "",
+        "answer_only": row.spoken is not None,
+        "cancel_at": "" if row.cancel == "reply" else row.cancel,
     }
-    end, runs = child.play(task, bound)
-    return judge(row, Trace(end, runs, server.received(row.name, key)))

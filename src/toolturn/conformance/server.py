@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,7 +16,8 @@ try:
 except ImportError:
     raise ImportError("the fault lab needs the library h11: pip install h11", name="h11") from None
 
-from .rows import Fault, Reply
+from .replies import Reply
+from .rows import Fault
 from .validator import faults_of
 from .wire import Wire, encoded, render
 
@@ -33,12 +34,14 @@ class Received:
         body: The body as JSON; None where it is none.
         faults: What a strict provider finds wrong with it.
         at: Seconds, on the monotonic clock.
+        gone: When the client closed the connection while the reply was still awaited, on the same clock.
     """
 
     model: str
     body: Any
     faults: tuple[str, ...]
     at: float
+    gone: float | None = None
 
     @property
     def messages(self) -> list[Any]:
@@ -55,7 +58,8 @@ class Received:
 class LabServer:
     """Plays rows on loopback, in a thread of its own; a context manager.
 
-    The key of a request (``Authorization: Bearer …``) names the run: each run of a row begins at its first reply.
+    The key of a request (``Authorization: Bearer …``) names the run: each run of a row begins at its first reply. What
+    stands behind ``#`` in it is the number of an act of the row, from 1.
 
     Args:
         rows: What can be played.
@@ -69,6 +73,7 @@ class LabServer:
         self._rows = {row.name: row for row in rows}
         self._split = split
         self._received: dict[tuple[str, str], list[Received]] = {}
+        self._stalled: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="fault lab", daemon=True)
@@ -99,6 +104,16 @@ class LabServer:
         """
         with self._lock:
             return tuple(self._received.get((row, key), ()))
+
+    def stalls(self, row: str, key: str) -> bool:
+        """Return whether a reply of a run is under way and nothing more of it will come.
+
+        Args:
+            row: The name of the row.
+            key: The key of the run.
+        """
+        with self._lock:
+            return (row, key) in self._stalled
 
     # --- in the thread -------------------------------------------------------------------
 
@@ -135,14 +150,23 @@ class LabServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def reply_to(self, method: str, path: str, key: str, data: bytes) -> Wire:
-        """Return what is sent for a request, and keep the request."""
+    def awaited(self, run: tuple[str, str], number: int, gone: bool) -> None:
+        """Keep that a reply is awaited in vain, or that its client has gone."""
+        with self._lock:
+            self._stalled.add(run)
+            if gone:
+                received = self._received[run]
+                received[number - 1] = replace(received[number - 1], gone=time.monotonic())
+
+    def reply_to(self, method: str, path: str, key: str, data: bytes) -> tuple[Wire, tuple[str, str], int]:
+        """Return what is sent for a request, of which run it is and its number there, and keep the request."""
         path = path.partition("?")[0].rstrip("/")
         if method == "GET" and path.endswith("/models"):
             listed = [{"id": name, "object": "model", "created": 0, "owned_by": "lab"} for name in self._rows]
-            return _plain(200, {"object": "list", "data": listed})
+            return _plain(200, {"object": "list", "data": listed}), ("", key), 0
         if method != "POST" or not path.endswith("/chat/completions"):
-            return _plain(404, _error(f"there is no {method} {path} here", "invalid_request_error", "not_found"))
+            missing = _error(f"there is no {method} {path} here", "invalid_request_error", "not_found")
+            return _plain(404, missing), ("", key), 0
         try:
             body = json.loads(data)
         except ValueError:
@@ -151,23 +175,32 @@ class LabServer:
         row = self._rows.get(name)
         with self._lock:
             run = self._received.setdefault((name, key), [])
-            request = Received(name, body, tuple(faults_of(body)), time.monotonic())
+            takes = row is None or row.choice_none
+            request = Received(name, body, tuple(faults_of(body, choice_none=takes)), time.monotonic())
             run.append(request)
             number = len(run)
         if row is None or not isinstance(body, dict):
-            return _plain(404, _error(f"there is no model {name!r}", "invalid_request_error", "model_not_found"))
+            missing = _error(f"there is no model {name!r}", "invalid_request_error", "model_not_found")
+            return _plain(404, missing), (name, key), number
+        if not row.choice_none and body.get("tool_choice") == "none":
+            refused = _error("tool_choice must be auto", "invalid_request_error", "invalid_value")
+            return _plain(400, refused), (name, key), number
         options = body.get("stream_options")
         usage = isinstance(options, dict) and options.get("include_usage") is True
-        chosen = _chosen(row, number, request.tools_allowed)
+        chosen = _chosen(row, key, number, request.tools_allowed)
         wire = render(chosen, model=name, number=number, stream=body.get("stream") is True, usage=usage)
         if self._split and wire.status is not None:
             whole = b"".join(wire.pieces)
             pieces = tuple(whole[at : at + self._split] for at in range(0, len(whole), self._split))
-            return Wire(wire.status, wire.headers, pieces, wire.ending, wire.chunked)
-        return wire
+            wire = replace(wire, pieces=pieces)
+        return wire, (name, key), number
 
 
-def _chosen(row: Fault, number: int, tools_allowed: bool) -> Reply:
+def _chosen(row: Fault, key: str, number: int, tools_allowed: bool) -> Reply:
+    act = int(key.rpartition("#")[2]) if "#" in key else 0
+    if act:
+        replies = row.acts[act - 1].replies
+        return replies[min(number, len(replies)) - 1]
     if row.forced is not None and not tools_allowed:
         return row.forced
     return row.replies[min(number, len(row.replies)) - 1]
@@ -204,8 +237,9 @@ class _Connection:
             for name, value in event.headers:
                 if name == b"authorization":
                     key = value.decode("latin-1").rpartition(" ")[2]
-            wire = self._server.reply_to(event.method.decode(), event.target.decode(), key, bytes(data))
-            if not await self._send(wire):
+            wire, run, number = self._server.reply_to(event.method.decode(), event.target.decode(), key, bytes(data))
+            await asyncio.sleep(wire.delay)
+            if not await self._send(wire, run, number):
                 return
             self._http.start_next_cycle()
 
@@ -220,7 +254,7 @@ class _Connection:
             await self._writer.drain()
             await asyncio.sleep(0)  # each piece by itself, as far as that is ours to say
 
-    async def _send(self, wire: Wire) -> bool:
+    async def _send(self, wire: Wire, run: tuple[str, str], number: int) -> bool:
         """Send a reply; False where the connection must not be used again."""
         if wire.status is None:
             await self._write(b"".join(wire.pieces))
@@ -236,7 +270,11 @@ class _Connection:
             await self._write(self._http.send(h11.Data(data=piece)))
         match wire.ending:
             case "stall":
-                await self._reader.read()  # until the client gives up
+                self._server.awaited(run, number, gone=False)
+                try:
+                    await self._reader.read()  # until the client gives up
+                finally:
+                    self._server.awaited(run, number, gone=True)
                 return False
             case "endless":
                 filler = b"".join(wire.pieces)

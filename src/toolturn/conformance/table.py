@@ -39,8 +39,8 @@ class _Columns:
         failed = {item.row for item in mine if item.verdict is not None and not item.verdict.passed}
         text = f"{adapter} {version}".rstrip()
         text += f": {len(rows) - len(failed)} of {len(rows)} rows passed, {sum(judged)} of {len(judged)} turns"
-        missing = len(mine) - len(judged)
-        return text + (f"; not offered: {missing}" if missing else "")
+        missing = len({item.row for item in mine} - rows)
+        return text + (f"; not offered (–): {missing} row{'s' * (missing > 1)}" if missing else "")
 
 
 def as_text(results: Sequence[Result], *, failures_only: bool = False) -> str:

@@ -107,15 +107,17 @@ _PARTS: Final = {
 }
 
 
-def faults_of(body: object) -> list[str]:
+def faults_of(body: object, *, choice_none: bool = True) -> list[str]:
     """Return a sentence for everything a strict provider would refuse; nothing where the request is fine.
 
     Args:
         body: The body of the request, decoded.
+        choice_none: Whether it takes tools with the tool choice ``none``; one that does not takes calls in the messages
+            of a request without tools.
     """
     if not isinstance(body, dict):
         return ["the body is no JSON object"]
-    return [*_top(body), *_tools(body), *_messages(body)]
+    return [*_top(body), *_tools(body, choice_none), *_messages(body)]
 
 
 def _top(body: dict[str, Any]) -> Iterator[str]:
@@ -142,7 +144,7 @@ def _top(body: dict[str, Any]) -> Iterator[str]:
 # --- tools ----------------------------------------------------------------------------
 
 
-def _tools(body: dict[str, Any]) -> Iterator[str]:
+def _tools(body: dict[str, Any], choice_none: bool) -> Iterator[str]:
     tools = body.get("tools")
     names: list[str] = []
     if isinstance(tools, list):
@@ -155,10 +157,13 @@ def _tools(body: dict[str, Any]) -> Iterator[str]:
             if name in body:
                 yield f"{name!r} without 'tools'"
         messages = body.get("messages")
-        if isinstance(messages, list) and any(isinstance(m, dict) and m.get("tool_calls") for m in messages):
+        called = isinstance(messages, list) and any(isinstance(m, dict) and m.get("tool_calls") for m in messages)
+        if called and choice_none:
             yield "the messages hold tool calls, and the request has no 'tools'"
         return
     choice = body.get("tool_choice")
+    if choice == "none" and not choice_none:
+        yield "'tool_choice' must not be none here"
     if isinstance(choice, str) and choice not in ("none", "auto", "required"):
         yield f"'tool_choice' must be none, auto, required or a function, not {choice!r}"
     if isinstance(choice, dict):

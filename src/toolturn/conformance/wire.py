@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate
 from typing import Any, Literal
 
-from .rows import ABSENT, AUTO, Body, Both, Call, Chat, Events, Http, Raw, Reply
+from .replies import ABSENT, AUTO, Body, Both, Call, Chat, Events, Http, Raw, Reply, Slow
 
 _DATE = "{date+2}"
 
@@ -24,6 +24,7 @@ class Wire:
         pieces: The body; each is written to the connection by itself.
         ending: How it ends.
         chunked: Whether the body has no declared length.
+        delay: Seconds until anything of it is sent.
     """
 
     status: int | None
@@ -31,6 +32,7 @@ class Wire:
     pieces: tuple[bytes, ...]
     ending: Literal["whole", "cut", "stall", "closes", "endless"] = "whole"
     chunked: bool = False
+    delay: float = 0.0
 
 
 def render(reply: Reply, *, model: str, number: int, stream: bool, usage: bool) -> Wire:
@@ -47,6 +49,8 @@ def render(reply: Reply, *, model: str, number: int, stream: bool, usage: bool) 
         case Both(plain, streamed):
             chosen = streamed if stream else plain
             return render(chosen, model=model, number=number, stream=stream, usage=usage)
+        case Slow(late, seconds):
+            return replace(render(late, model=model, number=number, stream=stream, usage=usage), delay=seconds)
         case Raw(data):
             return Wire(None, (), (data,), "cut")
         case Http(status, body, headers, ending):

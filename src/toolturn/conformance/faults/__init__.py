@@ -10,7 +10,27 @@ from __future__ import annotations
 from typing import Final
 
 from ..rows import Fault
-from . import arguments, broken, content, controls, finish, http, ids, leaks, limits, names, pieces, streams, tools
+from . import (
+    after,
+    approvals,
+    arguments,
+    broken,
+    budgets,
+    cancels,
+    content,
+    controls,
+    finish,
+    http,
+    ids,
+    last,
+    leaks,
+    limits,
+    names,
+    pieces,
+    streams,
+    told,
+    tools,
+)
 
 GROUPS: Final[dict[str, tuple[Fault, ...]]] = {
     "controls": controls.ROWS,
@@ -26,6 +46,12 @@ GROUPS: Final[dict[str, tuple[Fault, ...]]] = {
     "http": http.ROWS,
     "limits": limits.ROWS,
     "tools": tools.ROWS,
+    "budgets": budgets.ROWS,
+    "last": last.ROWS,
+    "cancels": cancels.ROWS,
+    "approvals": approvals.ROWS,
+    "after": after.ROWS,
+    "told": told.ROWS,
 }
 """The rows by kind."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import ABSENT, AFTER, FAILS, REFUSED, Answer, Call, Fault, Run, Way, asks, call, either, must_run, ran, says
+from ..replies import ABSENT, Call, asks, call, says
+from ..rows import AFTER, FAILS, REFUSED, Answer, Fault, Run, Way, either, must_run, ran
 
 
 def _row(name: str, text: str, tool: str, arguments: Any, ways: tuple[Way, ...], **more: Any) -> Fault:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..rows import AFTER, FAILS, Answer, Events, Fault, Way
+from ..replies import Events
+from ..rows import AFTER, FAILS, Answer, Fault, Way
 from ..wire import delta, encoded
 from .chunks import FARO, answers, piece, pieces, played, row
 

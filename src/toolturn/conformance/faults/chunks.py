@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..rows import AFTER, Answer, Events, Fault, Reply, Way, says
+from ..replies import Events, Reply, says
+from ..rows import AFTER, Answer, Fault, Way
 from ..wire import delta
 
 FARO: Final = '{"city": "Faro"}'

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import AFTER, FAILS, REFUSED, Answer, Failure, Fault, Way, asks, call, ran, says
+from ..replies import asks, call, says
+from ..rows import AFTER, FAILS, REFUSED, Answer, Failure, Fault, Way, ran
 
 _ANSWER: Final = (Way(Answer("21 degrees")), Way(Failure()))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..rows import Answer, Fault, Way, asks, call, must_run, ran, says
+from ..replies import asks, call, says
+from ..rows import Answer, Fault, Way, must_run, ran
 
 _ADD: Final = call("add", {"a": 1, "b": 2})
 

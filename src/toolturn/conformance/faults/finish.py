@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import (
-    AFTER,
-    FAILS,
-    REFUSED,
-    Answer,
-    Body,
-    Both,
-    Chat,
-    Events,
-    Failure,
-    Fault,
-    Reply,
-    Way,
-    asks,
-    call,
-    must_run,
-    ran,
-    runs_or_fails,
-    says,
-)
+from ..replies import Body, Both, Chat, Events, Reply, asks, call, says
+from ..rows import AFTER, FAILS, REFUSED, Answer, Failure, Fault, Way, must_run, ran, runs_or_fails
 from ..wire import delta
 
 _ADD: Final = call("add", {"a": 1, "b": 2})

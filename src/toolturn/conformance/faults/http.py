@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import (
-    AFTER,
-    FAILS,
-    Answer,
-    Both,
-    Events,
-    Failure,
-    Fault,
-    Http,
-    Kind,
-    Raw,
-    Reply,
-    Way,
-    asks,
-    call,
-    ran,
-    says,
-)
+from ..replies import Both, Events, Http, Raw, Reply, asks, call, says
+from ..rows import AFTER, FAILS, Answer, Failure, Fault, Kind, Way, ran
 from ..wire import delta, encoded, event
 
 _CALL: Final = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}

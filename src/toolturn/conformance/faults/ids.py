@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import ABSENT, AFTER, Fault, asks, call, must_run, ran, runs_or_fails, says
+from ..replies import ABSENT, asks, call, says
+from ..rows import AFTER, Fault, must_run, ran, runs_or_fails
 
 _FIRST: Final = {"a": 1, "b": 2}
 _SECOND: Final = {"a": 10, "b": 20}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import AFTER, REFUSED, Answer, Chat, Fault, Way, either, ran, says
+from ..replies import Chat, says
+from ..rows import AFTER, REFUSED, Answer, Fault, Way, either, ran
 
 _RAN: Final = ran("get_temp", city="Faro")
 _HERMES: Final = '<tool_call>\n{"name": "get_temp", "arguments": {"city": "Faro"}}\n</tool_call>'

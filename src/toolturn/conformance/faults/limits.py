@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..rows import AFTER, FORCED, Answer, Failure, Fault, Way, asks, call, ran, says
+from ..replies import asks, call, says
+from ..rows import AFTER, FORCED, Answer, Failure, Fault, Way, ran
 
 _LOOP: Final = asks(call("ping", {}))
 _ONE: Final = call("add", {"a": 1, "b": 1})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..rows import AFTER, FAILS, REFUSED, Fault, Way, asks, call, either, ran, says
+from ..replies import asks, call, says
+from ..rows import AFTER, FAILS, REFUSED, Fault, Way, either, ran
 
 _RAN: Final = ran("get_temp", city="Faro")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from ..rows import Failure, Fault, Http, Way, asks, call, must_run, ran, runs_or_fails
+from ..replies import Http, asks, call
+from ..rows import Failure, Fault, Way, must_run, ran, runs_or_fails
 from ..wire import delta, event
 from .chunks import END, FARO, answers, piece, pieces, played, row
 

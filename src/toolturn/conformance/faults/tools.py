@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..rows import AFTER, Answer, Failure, Fault, Run, Way, asks, call, must_run, ran, says
+from ..replies import asks, call, says
+from ..rows import AFTER, Answer, Failure, Fault, Run, Way, must_run, ran
 
 
 def _told(*runs: Run) -> tuple[Way, ...]:
