@@ -19,7 +19,7 @@ from toolturn.toolboxes.files import files_from_section, files_from_texts, files
 from toolturn.toolboxes.files_confined import Folder, Place
 from toolturn.tools import ToolSet
 
-from .test_files_reading import call, refused
+from .files_support import call, refused
 
 
 @pytest.fixture

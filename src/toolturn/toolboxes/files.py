@@ -22,7 +22,8 @@ from pydantic import Field
 
 from ..tools import ToolSet, tool
 from .files_confined import Folder, Place, place_of, require_confinement, shown_name
-from .files_reading import list_folder, read_text, search_folders
+from .files_looking import list_folder, search_folders
+from .files_reading import read_text
 from .files_writing import Mode, write_text
 
 PathLike: TypeAlias = str | os.PathLike[str]
