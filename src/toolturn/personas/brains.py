@@ -47,12 +47,14 @@ class Brained:
         settings: How it is to reply.
         system_prompt: The brain's own system message.
         options: Further arguments of what makes the model.
+        place: Where the section stands.
     """
 
     model: str
     settings: ModelSettings
     system_prompt: str | None
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    place: str = "$"
 
 
 def brain_of(name: str, section: Mapping[str, Any], place: str, teller: Teller) -> Brained | None:
@@ -72,7 +74,7 @@ def brain_of(name: str, section: Mapping[str, Any], place: str, teller: Teller) 
     model, options = made
     stop, extra = ("stop_token", "extra_params") if name == OVOS_BRAIN else ("stop", "extra")
     settings = _settings(section, keys, value_of(section, stop, keys), value_of(section, extra, keys), place, teller)
-    return Brained(model, settings, value_of(section, "system_prompt", keys), options)
+    return Brained(model, settings, value_of(section, "system_prompt", keys), options, place)
 
 
 def _of_ovos(section: Mapping[str, Any], place: str, keys: Keys, teller: Teller) -> tuple[str, dict[str, Any]] | None:

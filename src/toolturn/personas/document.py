@@ -19,16 +19,16 @@ class _Object(dict[str, Any]):
     twice: tuple[str, ...] = ()
 
 
-def read_file(path: Path) -> tuple[Mapping[str, Any] | None, list[Finding]]:
+def read_file(path: str | Path) -> tuple[Mapping[str, Any] | None, list[Finding]]:
     """Return what stands in a persona file, and what is wrong with it as a file and as JSON.
 
     Args:
         path: The file.
     """
     try:
-        with path.open("rb") as file:
+        with Path(path).expanduser().open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RuntimeError) as exc:  # a name with a null, a home that is not known
         return None, [Finding("problem", "$", f"it can not be read: {getattr(exc, 'strerror', None) or exc}")]
     if len(data) > MAX_BYTES:
         return None, [Finding("problem", "$", f"it is no persona file: it has more than {MAX_BYTES:,} bytes")]

@@ -115,4 +115,4 @@ def _of_model(persona: Persona) -> list[Finding]:
         level, text = "problem", str(exc)
     else:
         return []
-    return [Finding(level, "$", f"the model {persona.brain.model}: {text}")]
+    return [Finding(level, persona.brain.place, f"the model {persona.brain.model}: {text}")]

@@ -175,6 +175,7 @@ BRAINS: Mapping[str, Keys] = MappingProxyType(
                 "allow_system_prompts": "yes or no",
                 "stop_token": "text or texts",
                 "extra_params": "object",
+                "send_key_in_clear": "yes or no",
                 "enable_memory": "yes or no",
                 "memory_size": "whole",
             },

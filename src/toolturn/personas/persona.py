@@ -19,10 +19,12 @@ class Brain:
     Args:
         model: Its name, as :func:`toolturn.naming.any_model` takes it.
         options: Further arguments of what makes it, its key among them.
+        place: Where the persona describes it.
     """
 
     model: str
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    place: str = "$"
 
 
 @dataclass(frozen=True, slots=True)

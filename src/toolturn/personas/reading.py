@@ -42,7 +42,7 @@ def read_persona(source: str | Path | Mapping[str, Any], *, environ: Mapping[str
     if isinstance(source, Mapping):
         document = source
     else:
-        document, findings = read_file(Path(source).expanduser())
+        document, findings = read_file(source)
     if document is None:
         return Reading(shown, None, tuple(findings))
     reader = _Reader(document, os.environ if environ is None else environ, findings)
@@ -209,7 +209,9 @@ class _Reader:
         if any(finding.level == "problem" for finding in self.found):
             return None  # what is wrong was told; a value of the wrong kind must not be used
         name = value_of(self.document, "name", PERSONA)
-        return Persona(name, Brain(brain.model, brain.options), system_prompt=system, settings=brain.settings, **more)
+        return Persona(
+            name, Brain(brain.model, brain.options, brain.place), system_prompt=system, settings=brain.settings, **more
+        )
 
     def _limits(self, engine: Mapping[str, Any], place: str) -> Limits | None:
         try:
@@ -277,6 +279,8 @@ class _Reader:
             kind = self._kind(name, where)
             if kind is None:
                 continue
+            if kind == "files" and name not in engine and not section:
+                self.tell("problem", below(at, "folders"), "folders is missing: the files toolbox needs a section")
             bound = number_of(section.get("timeout", seconds)) if kind != "plugin" else seconds
             config = {
                 key: value for key, value in section.items() if kind == "plugin" or key not in ("timeout", "enabled")
