@@ -199,12 +199,12 @@ def test_tools_of_the_caller_are_given_back_only_by_an_engine_that_was_told_to()
 
 
 def test_a_brain_that_is_busy_is_asked_once_more_and_one_that_refuses_is_not() -> None:
-    made, brain = engine(ConnectionError("gone"), "here")
+    made, _ = engine(ConnectionError("gone"), "here")
     assert made.continue_chat([user("go")]).content == "here"
-    made, brain = engine(PermissionError("no"), "here")
+    made, _ = engine(PermissionError("no"), "here")
     with pytest.raises(PermissionError):
         made.continue_chat([user("go")])
-    made, brain = engine(ConnectionError("gone"), "here", config={"brain_attempts": 1})
+    made, _ = engine(ConnectionError("gone"), "here", config={"brain_attempts": 1})
     with pytest.raises(ConnectionError):
         made.continue_chat([user("go")])
 

@@ -163,7 +163,7 @@ def test_an_engine_can_be_asked_from_within_a_tool_of_another_turn() -> None:
     @tool
     async def ask() -> str:
         """Asks the other engine, on the very loop that it would run on."""
-        return "".join(inner.stream_sentences([user("?")])) + inner.continue_chat([user("?")]).content
+        return "".join([*inner.stream_sentences([user("?")]), inner.continue_chat([user("?")]).content])
 
     model = ScriptedModel([calls(("ask", "{}")), "done"])
     result = run_tool_loop_sync([ChatMessage("user", "go")], ToolSet([ask]), model)

@@ -15,11 +15,12 @@ from ovos_plugin_manager.templates.agents import AgentMessage, ChatEngine
 from ..messages import ChatMessage, ChatResponse, ToolDef, text_of
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..models.ingest import ingest, seen_ids
-from ..tools.running import DEFAULT_GRACE, run_in_thread
+from ..tools.running import run_in_thread
 from .messages import agent_call, agent_message, response_of
 
 _BUSY = (408, 429, 500, 502, 503, 504, 529)
 _PAUSE = 0.5
+_GRACE = 0.1  # what waits for its server does not hear of a cancel: nothing is won by waiting for it
 
 
 def takes_tools(brain: Any) -> bool:
@@ -127,7 +128,7 @@ class BrainModel(ChatModel):
                     return
                 loop.call_soon_threadsafe(arrived.put_nowait, piece)
 
-        reading = asyncio.ensure_future(run_in_thread(read, DEFAULT_GRACE))
+        reading = asyncio.ensure_future(run_in_thread(read, _GRACE))
         try:
             while True:
                 coming = asyncio.ensure_future(arrived.get())
@@ -166,7 +167,7 @@ class BrainModel(ChatModel):
         attempt = 1
         while True:
             try:
-                return await run_in_thread(ask, DEFAULT_GRACE)
+                return await run_in_thread(ask, _GRACE)
             except Exception as exc:
                 if attempt >= self._attempts or not _passes_by(exc):
                     raise

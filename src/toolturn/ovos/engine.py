@@ -48,6 +48,7 @@ class AgenticLoopEngine(ChatEngine):  # type: ignore[misc]
         NotLoadable: Under ``strict``, a toolbox is not installed or can not be made.
     """
 
+    supports_tools = False
     bus: Any = None
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:

@@ -71,7 +71,7 @@ class RunningTurns:
         Args:
             bus: The bus.
         """
-        bus = SessionManager.bus if bus is None else bus
+        bus = getattr(SessionManager, "bus", None) if bus is None else bus
         if bus is None or (self._bus is not None and self._bus() is bus):
             return
         with self._lock:
