@@ -150,6 +150,8 @@ def figures(samples: Samples, loads: Iterable[str], import_faults: list[str] | N
         "events": _events,
         "w2": _w2,
         "w3http": _w3http,
+        "reaction": _reaction,
+        "reaction_local": _reaction_local,
     }
     made = [figure for load in makers if load in loads for figure in makers[load](samples)]
     if import_faults is not None:
@@ -296,6 +298,38 @@ def _w3http(samples: Samples) -> Iterable[Figure]:
     ratio = values(paired(lambda a, b: a / b, ours, floor))
     text = f"200 turns at once over HTTP: CPU, times {HTTP_FLOOR}"
     yield Figure("w3http_cpu", text, ratio, 2.0, detail=against(ours, floor, "ms per turn"))
+
+
+def _reaction(samples: Samples) -> Iterable[Figure]:
+    texts = {
+        "tool": "cancel of the task while a tool runs: until control is back",
+        "tools": "the same while 8 tools run",
+        "cooperative": "turn.cancel() while a tool runs",
+        "request": "cancel of the task while a request over HTTP waits",
+        "stream": "the same while its reply streams",
+    }
+    for kind, text in texts.items():
+        yield Figure(f"reaction_{kind}", text, _milliseconds(samples, "reaction", kind), 10, " ms")
+    text = "sentences, spoken: the latest after the character that proves it"
+    yield Figure("reaction_sentence", text, _milliseconds(samples, "reaction", "sentence_worst"), 5, " ms")
+    ratio = samples.each(OURS, "reaction", "ratio", kind="beside")
+    one, eight = (samples.each(OURS, "reaction", key, kind="beside") for key in ("one", "eight"))
+    milliseconds = [paired(lambda s: s * 1e3, column) for column in (eight, one)]
+    detail = against(*milliseconds, "ms")
+    yield Figure(
+        "reaction_beside", "8 calls of 50 ms beside each other, over one call", values(ratio), 1.3, detail=detail
+    )
+
+
+def _reaction_local(samples: Samples) -> Iterable[Figure]:
+    text = "cancel while the embedded model replies: until control is back"
+    yield Figure("reaction_generation", text, _milliseconds(samples, "reaction_local", "generation"), 10, " ms")
+    tokens = samples.each(OURS, "reaction_local", "tokens_after", kind="generation_worst")
+    yield Figure("reaction_tokens", "the same: tokens that were still made, at most", values(tokens), 2, "")
+
+
+def _milliseconds(samples: Samples, load: str, kind: str) -> list[float]:
+    return [seconds * 1e3 for seconds in samples.each(OURS, load, "seconds", kind=kind).values()]
 
 
 def values(rounds: dict[int, float]) -> list[float]:

@@ -85,7 +85,8 @@ class Adapter:
         return self.constants["IMPORTS"]
 
     def does(self, load: str) -> bool:
-        return load not in self.constants.get("SKIP_LOADS", ()) and (load != "events" or "EVENTS" in self.constants)
+        own = {"events": "EVENTS", "reaction": "REACTION", "reaction_local": "REACTION"}  # what not all of them can
+        return load not in self.constants.get("SKIP_LOADS", ()) and (load not in own or own[load] in self.constants)
 
     def does_any(self, loads: list[str]) -> bool:
         """Whether there is more to measure than its import, where more is wanted; of what is here the import counts."""

@@ -51,8 +51,10 @@ LOADS: dict[str, dict[str, Any]] = {
         "warmups": 1,
     },
     "w3http": {"load": "w3", "turns": 200, "spec": AT_ONCE, "repeats": 3, "budget_s": 2.0},
+    "reaction": {"load": "reaction", "repeats": 30},
+    "reaction_local": {"load": "reaction_local", "repeats": 10},
 }
-DEFAULT_LOADS = "import,w1,w3,w5,events"
+DEFAULT_LOADS = "import,w1,w3,w5,events,reaction"
 HTTP_LOADS = ("w2", "w3http")
 QUICK = {
     "import": {"repeats": 2},
@@ -60,6 +62,7 @@ QUICK = {
     "w3": {"repeats": 1},
     "w5": {"repeats": 1},
     "events": {"repeats": 4},
+    "reaction": {"repeats": 10},
 }
 
 

@@ -224,6 +224,18 @@ class Bench:
         kinds = ["", *getattr(self.adapter, "EVENTS", ())]
         return self.sweep({**job, "specs": [{"events": kind} for kind in kinds]}, self.adapter.inprocess)
 
+    def reaction(self, job: Row) -> list[Row]:
+        """How soon a turn ends after a cancel, and what else is measured in milliseconds."""
+        import reaction
+
+        return self.loop.run_until_complete(reaction.measured(job["repeats"]))
+
+    def reaction_local(self, job: Row) -> list[Row]:
+        """How soon a generation of the embedded model ends after a cancel."""
+        import reaction
+
+        return self.loop.run_until_complete(reaction.generation(job["repeats"]))
+
 
 async def together(turn: Turn, turns: int) -> list[Any]:
     return await asyncio.gather(*(turn() for _ in range(turns)))

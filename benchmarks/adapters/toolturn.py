@@ -26,6 +26,7 @@ DISTS = ["toolturn"]
 IMPORTS = "import toolturn"
 STREAMING = True
 EVENTS = ["listener", "streaming", "iterator"]
+REACTION = True
 
 PIECES = ("Let me ", "look ", "that up.")
 
