@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -28,6 +29,23 @@ async def run(task: Task) -> Outcome:
     match task.model:
         case "hangs":
             await asyncio.Event().wait()
+        case "stopped":
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return task.cancelled("what was kept")
+        case "deaf":
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        case "waits":
+            return task.waits([{"id": "c1", "name": "ping", "arguments": "{}"}], "a state")
+        case "goes on":
+            return task.answered(f"{task.saved}: {task.decisions}")
+        case "tells":
+            task.seen("call", "ping")
+            task.seen("text", "pong")
+        case "leaves":
+            _left.append(asyncio.ensure_future(_later(task)))
         case "dies":
             print("Fatal: out of cheese", file=sys.stderr, flush=True)  # noqa: T201
             os._exit(7)
@@ -45,6 +63,17 @@ async def run(task: Task) -> Outcome:
         case "none":
             return task.answered(None)
     return task.answered(task.model)
+
+
+_left: list[asyncio.Task[None]] = []
+
+
+async def _later(task: Task) -> None:
+    """A tool that begins when its turn has ended."""
+    await asyncio.sleep(0)
+    for tool in task.tools:
+        if tool.__name__ == "blank":
+            tool()
 
 
 class _Unprintable(Exception):

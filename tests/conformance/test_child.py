@@ -75,6 +75,44 @@ def test_after_a_hang_a_crash_or_an_exit_another_process_takes_over(
     assert child.play(task("hello"), 30)[0] == Exit("answer", "hello")
 
 
+def test_a_turn_is_cancelled_as_soon_as_somebody_says_so_and_what_was_kept_comes_back(child: Child) -> None:
+    asked = iter([False, False, True])
+    end, runs = child.play(task("stopped"), 30, cancel=lambda: next(asked))
+    assert (end.how, end.saved, runs) == ("cancelled", "what was kept", [ran("ping")])
+    assert end.took < 1
+
+
+def test_a_turn_is_cancelled_by_the_tool_that_is_named(child: Child) -> None:
+    end, _ = child.play({**task("stopped"), "cancel_at": "ping"}, 30)
+    assert (end.how, end.saved) == ("cancelled", "what was kept")
+
+
+def test_an_adapter_that_swallows_a_cancel_gives_its_answer(child: Child) -> None:
+    assert child.play({**task("deaf"), "cancel_at": "ping"}, 30)[0] == Exit("answer", "deaf")
+
+
+def test_calls_that_wait_come_back_and_decisions_go_there(child: Child) -> None:
+    end, _ = child.play(task("waits"), 30)
+    assert (end.how, end.saved) == ("waits", "a state")
+    assert [each["name"] for each in end.pending] == ["ping"]
+    child.renew()
+    decided = {**task("goes on"), "saved": end.saved, "decisions": [{"id": "c1", "approved": True}]}
+    assert child.play(decided, 30)[0].text == "a state: [{'id': 'c1', 'approved': True}]"
+
+
+def test_what_is_told_of_a_turn_is_kept_in_order(child: Child) -> None:
+    seen: list[tuple[str, ...]] = []
+    child.play(task("tells"), 30, seen=seen)
+    assert seen == [("call", "ping"), ("text", "pong")]
+
+
+def test_what_a_tool_does_after_its_turn_is_not_the_work_of_the_next_turn(child: Child) -> None:
+    child.late.clear()
+    child.play(task("leaves"), 30)
+    assert child.play(task("hello"), 30)[1] == [ran("ping")]
+    assert child.late == [ran("blank")]
+
+
 def test_an_adapter_that_can_not_be_loaded_is_one_sentence(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("REQUIREMENTS = ()\nimport no_such_module\n")

@@ -6,14 +6,16 @@ import contextlib
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from toolturn.conformance.replies import Events, Http, Raw, Reply, asks, call, says
-from toolturn.conformance.rows import FORCED, Fault
+from toolturn.conformance.replies import Events, Http, Raw, Reply, Slow, asks, call, says
+from toolturn.conformance.rows import FORCED, Act, Fault
 from toolturn.conformance.server import LabServer
 
 USER = {"role": "user", "content": "go"}
@@ -34,6 +36,9 @@ ROWS = (
     row("stream_cut", Events((b": hi\n\n",), False, "cut")),
     row("closes", Http(200, {}, ending="closes")),
     row("refused", Http(429, {"error": {}}, {"retry-after": "7"})),
+    row("late", Slow(says("late"), 0.05)),
+    replace(row("acts", says("before")), acts=(Act((says("first"),), ()), Act((says("second"),), ()))),
+    replace(row("no_none", says("done")), choice_none=False),
 )
 
 
@@ -196,3 +201,46 @@ def test_every_body_may_be_split_for_a_whole_server() -> None:
 def test_a_server_leaves_nothing_behind_while_a_reply_is_still_awaited() -> None:
     with LabServer(ROWS) as server, connected(server) as connection:
         post(connection, "stall")
+
+
+def test_a_client_that_goes_while_its_reply_is_awaited_is_noticed_and_when(server: LabServer) -> None:
+    with connected(server) as connection:
+        post(connection, "stall", "gone")
+        wait_for(lambda: server.stalls("stall", "gone"))
+        assert server.received("stall", "gone")[0].gone is None
+    wait_for(lambda: server.received("stall", "gone")[0].gone is not None)
+    (request,) = server.received("stall", "gone")
+    assert request.gone is not None
+    assert request.gone > request.at
+    assert not server.stalls("two", "gone")
+
+
+def test_the_replies_of_an_act_are_its_own(server: LabServer) -> None:
+    with connected(server) as connection:
+        post(connection, "acts", "run").read()
+        assert content(post(connection, "acts", "run#1")) == "first"
+        assert content(post(connection, "acts", "run#2")) == "second"
+        assert content(post(connection, "acts", "run#2", tool_choice="none")) == "second"
+    assert len(server.received("acts", "run#2")) == 2
+
+
+def test_a_server_may_refuse_the_tool_choice_none_and_takes_calls_without_tools(server: LabServer) -> None:
+    with connected(server) as connection:
+        assert post(connection, "no_none", "none", tool_choice="none").status == 400
+    with connected(server) as connection:
+        assert post(connection, "no_none", "none", tools=None).status == 200
+    assert server.received("no_none", "none")[0].faults == ("'tool_choice' must not be none here",)
+
+
+def test_a_reply_may_come_late(server: LabServer) -> None:
+    with connected(server) as connection:
+        begun = time.monotonic()
+        assert content(post(connection, "late")) == "late"
+        assert time.monotonic() - begun >= 0.05
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)

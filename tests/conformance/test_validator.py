@@ -240,3 +240,10 @@ JSON = st.recursive(
 def test_anything_at_all_is_judged_without_an_exception(value: Any) -> None:
     for text in faults_of(value) + faults_of({"model": "m", "messages": [value, value], "tools": [value]}):
         assert text
+
+
+def test_a_server_without_the_tool_choice_none_takes_calls_without_tools() -> None:
+    history = (asks(call()), result())
+    assert faults_of(body(*history, tools=...), choice_none=False) == []
+    assert faults_of(body(*history, tool_choice="none"), choice_none=False) == ["'tool_choice' must not be none here"]
+    assert faults_of(body(*history, tool_choice="none")) == []

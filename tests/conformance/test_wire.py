@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolturn.conformance.replies import ABSENT, Both, Call, Chat, Events, Http, Raw, Reply, asks, call, says
+from toolturn.conformance.replies import ABSENT, Both, Call, Chat, Events, Http, Raw, Reply, Slow, asks, call, says
 from toolturn.conformance.wire import Wire, render
 
 
@@ -118,3 +119,7 @@ def test_a_body_of_bytes_has_the_content_type_the_row_gives_it(given: Any, kind:
 def test_a_date_in_a_header_is_made_when_it_is_sent() -> None:
     value = dict(sent(Http(429, headers={"retry-after": "{date+2}"})).headers)["retry-after"]
     assert value.endswith(" GMT")
+
+
+def test_a_reply_that_comes_late_is_the_same_reply() -> None:
+    assert sent(Slow(says("hello"), 0.5)) == replace(sent(says("hello")), delay=0.5)

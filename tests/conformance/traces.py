@@ -15,6 +15,7 @@ TOOLS = [{"type": "function", "function": {"name": "t", "parameters": {"type": "
 
 def received(messages: list[dict[str, Any]], at: float = 0.0, **fields: Any) -> Received:
     body = {"model": "m", "messages": messages, "tools": TOOLS, **fields}
+    body = {name: value for name, value in body.items() if value is not None}
     return Received("m", body, tuple(faults_of(body)), at)
 
 
