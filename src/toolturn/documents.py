@@ -88,6 +88,7 @@ def _shapes() -> dict[str, Any]:
         limit=str | None,
         direct=bool,
     )
+    repeats = shape("repeats", counts=dict[str, NonNegativeInt], last=list[str])
     turn = shape(
         "turn",
         v=int,
@@ -108,13 +109,14 @@ def _shapes() -> dict[str, Any]:
         seconds=NonNegativeFloat,
         usage=usage,
         last=usage | None,
-        streaks=dict[str, NonNegativeInt],
+        repeats=repeats,
         repairs=list[repair],
         messages=list[message],
         records=list[record],
         calls=list[call],
         outcomes=list[record | None],
         approvals=list[approval | None],
+        started=list[NonNegativeInt],
         waiting=list[NonNegativeInt],
         limit=list[str | None] | None,
         ending=ending | None,

@@ -83,6 +83,7 @@ class _Drive:
     """One run of the loop over one turn."""
 
     __slots__ = (
+        "_cancels",
         "_concurrency",
         "_emit",
         "_interrupted",
@@ -92,6 +93,7 @@ class _Drive:
         "_scope",
         "_siblings",
         "_since",
+        "_task",
         "_thread",
         "_turn",
     )
@@ -114,6 +116,10 @@ class _Drive:
         self._interrupted: list[tuple[Op, ToolCallRecord]] = []
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancels = task.cancelling()
         self._since = self._loop.time()
         limit = turn.limits.deadline
         # Both the deadline and a cancel of the turn end this scope, and with it whatever is awaited within.
@@ -171,6 +177,7 @@ class _Drive:
 
     async def _until_exit(self) -> None:
         turn, perform, emit = self._turn, self._perform, self._emit
+        task, before = self._task, self._cancels
         while ops := turn.ops():
             if self._concurrency == 1 or len(ops) == 1:
                 for op in ops:
@@ -179,6 +186,8 @@ class _Drive:
                     else:
                         if emit is not None:
                             self._announce(op, emit)
+                        if type(op) is CallTool:
+                            turn.start(op)
                         try:
                             outcome = await perform(op, emit)
                         except OpInterrupted as exc:
@@ -186,6 +195,10 @@ class _Drive:
                         self._take(op, outcome)
                     if turn.phase == "ended":
                         break
+                    if task.cancelling() > before or (emit is not None and turn.phase == "tools"):
+                        # a cancel that was asked for comes before the next call begins, and so does an audience that
+                        # leaves when it hears of this one
+                        await asyncio.sleep(0)
             else:
                 await self._together(ops)
 
@@ -238,6 +251,8 @@ class _Drive:
                 return  # meanwhile another call ended the turn
             if self._emit is not None:
                 self._announce(op, self._emit)
+            if type(op) is CallTool:
+                self._turn.start(op)
             token = _places.set((*held, limiter))
             try:
                 outcome = await self._perform(op, self._emit)
@@ -259,13 +274,17 @@ class _Drive:
                 else:
                     if emit is not None:
                         self._announce(op, emit)
+                    if type(op) is CallTool:
+                        turn.start(op)
                     try:
                         outcome = await perform(op, emit)
                     except OpInterrupted as exc:
                         self._interrupt(op, exc)
                     self._take(op, outcome)
-                if turn.phase == "ended":
+                if turn.phase == "ended" or self._task.cancelling() > self._cancels:
                     return
+                if emit is not None:
+                    await asyncio.sleep(0)
 
         tasks = [asyncio.ensure_future(work()) for _ in range(min(self._concurrency, len(ops)))]
         left: Iterable[asyncio.Task[None]] = tasks

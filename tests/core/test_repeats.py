@@ -50,7 +50,7 @@ def times(count: int, **options: Any) -> Turn:
 
 
 def hinted(turn: Turn) -> list[bool]:
-    return ["in a row" in str(record.message.content) for record in turn.records]
+    return ["times now" in str(record.message.content) for record in turn.records]
 
 
 def test_the_third_time_the_model_is_told_once() -> None:
@@ -65,7 +65,7 @@ def test_the_next_time_ends_the_turn_with_all_results_in_the_transcript() -> Non
     assert turn.ops() == ()
     error = error_of(turn)
     assert type(error) is ToolLoopRepeatError
-    assert str(error) == "the model called add 4 times in a row with the same arguments and result"
+    assert str(error) == "the model called add 4 times with the same arguments and result"
     assert hinted(turn) == [False, False, True, False]
 
 
@@ -91,6 +91,26 @@ def test_another_call_begins_anew(other: tuple[Any, ...]) -> None:
     calling(turn, other)
     calling(calling(turn, ("add",)), ("add",))
     assert not any(hinted(turn))
+
+
+@pytest.mark.parametrize(("kinds", "hint", "end"), [("ab", 6, 8), ("abc", 9, 12)])
+def test_going_in_circles_is_told_and_ends_too(kinds: str, hint: int, end: int) -> None:
+    turn = begun({name: ToolTraits() for name in kinds}, limits=Limits(50, 50, repeats=3))
+    made = 0
+    while turn.exit is None:
+        calling(turn, (kinds[made % len(kinds)],))
+        made += 1
+        assert any(hinted(turn)) == (made >= hint)
+    assert type(error_of(turn)) is ToolLoopRepeatError
+    assert made == end
+
+
+def test_circles_are_remembered_over_json() -> None:
+    turn = begun({name: ToolTraits() for name in "ab"}, limits=Limits(50, 50, repeats=3))
+    for made in range(8):
+        calling(turn, ("ab"[made % 2],))
+        turn = Turn.from_json(turn.to_json())
+    assert type(error_of(turn)) is ToolLoopRepeatError
 
 
 def test_another_result_begins_anew() -> None:

@@ -312,4 +312,4 @@ def test_the_hint_of_a_repetition_comes_behind_the_parts() -> None:
     *parts, hint = second
     assert parts == PARTS
     assert isinstance(hint, TextPart)
-    assert "2 times in a row" in hint.text
+    assert "2 times now" in hint.text

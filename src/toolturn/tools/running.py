@@ -135,6 +135,11 @@ class Guarded:
         return task.cancelling() > before
 
     def _close(self) -> None:
+        # closing does not reach an async generator that the coroutine waits in, an exception does
+        try:
+            self._coroutine.throw(asyncio.CancelledError())
+        except BaseException:  # noqa: BLE001 - it has ended
+            return
         for _ in range(3):
             try:
                 self._coroutine.close()

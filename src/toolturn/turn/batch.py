@@ -33,6 +33,7 @@ def accept(turn: Turn, calls: list[ToolCall]) -> None:
     turn._outcomes = [None] * len(calls)
     turn._left = len(calls)
     turn._next = 0
+    turn._started = 0
     turn._remaining = None
     turn._accepted += len(calls)
     turn._phase = "tools"
@@ -238,11 +239,24 @@ def open_records(turn: Turn) -> list[ToolCallRecord]:
     made = []
     for place, (call, outcome) in enumerate(zip(turn._calls, turn._outcomes, strict=True)):
         if outcome is None:
-            status: ToolStatus = "approval_required" if place in turn._waiting else "not_executed"
-            message = ChatMessage("tool", closing_content(status), None, call.id)
-            outcome = ToolCallRecord(call, message, False, f"t{turn.iterations}.{place}", status)
+            outcome = closed(turn, place, "approval_required" if place in turn._waiting else "not_executed")
         made.append(outcome)
     return made
+
+
+def closed(turn: Turn, place: int, status: ToolStatus) -> ToolCallRecord:
+    """Return the record of a call that has no outcome.
+
+    Args:
+        turn: The turn.
+        place: The call's place in the batch.
+        status: What is to be said of it; of one that has begun only that its outcome is not known.
+    """
+    call = turn._calls[place]
+    if turn._started >> place & 1:
+        status = "outcome_unknown"
+    message = ChatMessage("tool", closing_content(status), None, call.id)
+    return ToolCallRecord(call, message, False, f"t{turn.iterations}.{place}", status)
 
 
 def look_for_repeats(turn: Turn, most: int) -> Refusal | None:
@@ -253,10 +267,9 @@ def look_for_repeats(turn: Turn, most: int) -> Refusal | None:
         most: How often in a row.
     """
     batch = [record for record in turn._outcomes if record is not None]
-    found = repeating.repetitions(batch, turn.traits, turn._streaks)
-    turn._streaks = {mark: count for _, mark, count in found}
+    found, turn._repeats = repeating.repetitions(batch, turn.traits, turn._repeats)
     stuck = None
-    for record, _, count in found:
+    for record, count in found:
         if count == most:
             turn._outcomes[batch.index(record)] = repeating.with_hint(record, count, turn.limits)
         elif count > most:

@@ -28,6 +28,7 @@ from .ops import (
     Unfit,
     Valued,
 )
+from .repeating import Repeats
 from .rules import TRUNCATED, UNCOUNTED, Refusal, judge, owned_calls, refusal_of
 
 Phase: TypeAlias = Literal["new", "model", "approval", "tools", "forced", "ended"]
@@ -63,9 +64,10 @@ class Turn:
         "_phase",
         "_records",
         "_remaining",
+        "_repeats",
+        "_started",
         "_retries",
         "_seen",
-        "_streaks",
         "_unasked",
         "_value",
         "_waiting",
@@ -113,9 +115,10 @@ class Turn:
         self._unasked: list[int] = []
         self._left = 0
         self._next = 0
+        self._started = 0  # a bit for each place of the batch
         self._remaining: Remaining | None = None
         self._last: Usage | None = None
-        self._streaks: dict[str, int] = {}
+        self._repeats = Repeats()
         self._nudge = ""
         self._draft = ""
         self._value: Any = None
@@ -241,6 +244,14 @@ class Turn:
         if self._retries:
             return f"m{self.iterations - self._retries + 1}~{self._retries}"
         return f"m{self.iterations + 1}"
+
+    def start(self, op: CallTool) -> None:
+        """Take note that a call begins now, so that a state saved while it runs knows that it may have had its effect.
+
+        Args:
+            op: One that ``ops`` gave.
+        """
+        self._started |= 1 << op.place
 
     # --- what came of it ------------------------------------------------------------
 
@@ -425,6 +436,8 @@ class Turn:
             seconds: Since the last tick.
         """
         self.seconds += seconds
+        if self._ending is not None:
+            self._exit = None  # its state tells the time
 
     def expire(self) -> None:
         """End the turn because its time is up; nothing happens when it has not begun or has ended already."""

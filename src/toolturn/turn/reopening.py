@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..limits import Limits, OnLimit
 from ..messages import ToolDef
 from ..results import Approval, ToolStatus
-from .batch import ask_for_the_rest, look_for_approvals, take_approvals
+from .batch import ask_for_the_rest, closed, look_for_approvals, take_approvals
 from .limiting import still_at
 from .ops import ToolErrors, ToolTraits
 
@@ -86,12 +86,19 @@ def reopen(
 
 def _reopen_calls(turn: Turn) -> None:
     turn._next = 0
+    started = 0
     for place, (call, record) in enumerate(zip(turn._calls, turn._outcomes, strict=True)):
+        if record is None and turn._started >> place & 1:
+            record = turn._outcomes[place] = closed(turn, place, "outcome_unknown")  # whoever ran it is gone
         if record is None or record.status not in _UNSETTLED:
             continue
         traits = turn.traits.get(call.name) if isinstance(call.name, str) else None
-        if record.status == "not_executed" or (traits is not None and traits.effect != "once"):
+        if record.status == "not_executed":
             turn._outcomes[place] = None
+        elif traits is not None and traits.effect != "once":
+            turn._outcomes[place] = None
+            started |= 1 << place  # it may have had its effect before, which is told where it does not run again
+    turn._started = started
     turn._left = turn._outcomes.count(None)
     turn._approvals = turn._approvals or [None] * len(turn._calls)
 

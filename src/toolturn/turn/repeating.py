@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..arguments import parse_arguments
@@ -17,39 +17,60 @@ from .ops import ToolTraits
 from .rules import Refusal
 
 HINT = (
-    "\n[This is the same result of the same call, {count} times in a row. Calling it again will not change it: "
+    "\n[This is the same result of the same call, {count} times now. Calling it again will not change it: "
     "do something else, or answer.]"
 )
 
 
-def repetitions(
-    batch: Sequence[ToolCallRecord], traits: Mapping[str, ToolTraits], before: Mapping[str, int]
-) -> list[tuple[ToolCallRecord, str, int]]:
-    """Return of each call of a batch what it is recognised by, and in how many batches in a row it came.
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """What a turn remembers of the calls it has made.
 
-    Equal calls within a batch count once: the model had not seen the result when it made them.
+    Args:
+        counts: How often each call came with the same result since the model last did something new.
+        last: Those of the batch before.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    last: tuple[str, ...] = ()
+
+
+def repetitions(
+    batch: Sequence[ToolCallRecord], traits: Mapping[str, ToolTraits], before: Repeats
+) -> tuple[list[tuple[ToolCallRecord, int]], Repeats]:
+    """Return of each call of a batch how often it has come, and what is to be remembered.
+
+    A call counts on from batch to batch, and over batches between as long as those held nothing new either: going in
+    circles is no progress. Equal calls within a batch count once: the model had not seen the result when it made them.
 
     Args:
         batch: The finished batch.
         traits: The traits of the tools by name.
-        before: The counts after the batch before.
+        before: What was remembered after the batch before.
     """
+    marked = [(record, mark) for record in batch if (mark := _mark(record, traits))]
+    something_new = any(mark not in before.counts for _, mark in marked)
+    counts = dict.fromkeys(before.counts, 0) if something_new else dict(before.counts)
+    for mark in {mark for _, mark in marked}:
+        counts[mark] = 1 + (before.counts[mark] if mark in before.last else counts.get(mark, 0))
+    now = Repeats(counts, tuple(dict.fromkeys(mark for _, mark in marked)))
+    return [(record, counts[mark]) for record, mark in marked], now
+
+
+def _mark(record: ToolCallRecord, traits: Mapping[str, ToolTraits]) -> str:
+    """What a call and its result are recognised by; nothing for a tool that is meant to be called again."""
     from hashlib import sha256  # most turns need none
 
-    made = []
-    for record in batch:
-        name: Any = record.call.name
-        trait = traits.get(name) if isinstance(name, str) else None
-        if trait is not None and trait.repeats:
-            continue
-        key = record.loop_key if record.loop_key is not None else _arguments(record.call)
-        given: Any = record.message.content
-        if isinstance(given, (list, tuple)):  # another image is another result
-            given = message_to_dict(record.message)["content"]
-        text = dumps([plain(name), key, given if isinstance(given, list) else text_of(given)])
-        mark = sha256(text.encode()).hexdigest()[:32]
-        made.append((record, mark, before.get(mark, 0) + 1))
-    return made
+    name: Any = record.call.name
+    trait = traits.get(name) if isinstance(name, str) else None
+    if trait is not None and trait.repeats:
+        return ""
+    key = record.loop_key if record.loop_key is not None else _arguments(record.call)
+    given: Any = record.message.content
+    if isinstance(given, (list, tuple)):  # another image is another result
+        given = message_to_dict(record.message)["content"]
+    text = dumps([plain(name), key, given if isinstance(given, list) else text_of(given)])
+    return sha256(text.encode()).hexdigest()[:32]
 
 
 def _arguments(call: ToolCall) -> str:
@@ -90,5 +111,5 @@ def refusal_of_repeats(record: ToolCallRecord, count: int) -> Refusal:
         record: The call.
         count: How often it has come.
     """
-    text = f"the model called {plain(record.call.name)} {count} times in a row with the same arguments and result"
+    text = f"the model called {plain(record.call.name)} {count} times with the same arguments and result"
     return Refusal(ToolLoopRepeatError, text, "repeats")

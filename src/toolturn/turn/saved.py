@@ -10,6 +10,7 @@ from .. import codec
 from ..messages import Repair, Usage
 from .ending import ending_from_dict, ending_to_dict, error_class
 from .ops import digest_of
+from .repeating import Repeats
 from .rules import Refusal
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ def state_of(turn: Turn) -> dict[str, Any]:
         "seconds": turn.seconds,
         "usage": asdict(turn.usage),
         "last": None if turn._last is None else asdict(turn._last),
-        "streaks": turn._streaks,
+        "repeats": {"counts": dict(turn._repeats.counts), "last": list(turn._repeats.last)},
         "repairs": [asdict(repair) for repair in turn.repairs],
         "messages": [codec.message_to_dict(message) for message in turn._messages],
         "records": [codec.record_to_dict(record) for record in turn._records],
         "calls": [codec.call_to_dict(call) for call in turn._calls],
         "outcomes": [None if record is None else codec.record_to_dict(record) for record in turn._outcomes],
         "approvals": [None if given is None else codec.approval_to_dict(given) for given in turn._approvals],
+        "started": [place for place in range(len(turn._calls)) if turn._started >> place & 1],
         "waiting": turn._waiting,
         "limit": None if limit is None else [limit.error.__name__, limit.text, limit.limit],
         "ending": None if ending is None else ending_to_dict(ending),
@@ -77,13 +79,14 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
     turn.seconds = data["seconds"]
     turn.usage = Usage(**data["usage"])
     turn._last = None if data["last"] is None else Usage(**data["last"])
-    turn._streaks = data["streaks"]
+    turn._repeats = Repeats(data["repeats"]["counts"], tuple(data["repeats"]["last"]))
     turn.repairs = [Repair(**repair) for repair in data["repairs"]]
     turn._messages = [codec.message_from_dict(message) for message in data["messages"]]
     turn._records = [codec.record_from_dict(record) for record in data["records"]]
     turn._calls = [codec.call_from_dict(call) for call in data["calls"]]
     turn._outcomes = [None if record is None else codec.record_from_dict(record) for record in data["outcomes"]]
     turn._approvals = [None if given is None else codec.approval_from_dict(given) for given in data["approvals"]]
+    turn._started = sum(1 << place for place in set(data["started"]) if place < len(turn._calls))
     turn._waiting = data["waiting"]
     turn._unasked = list(turn._waiting)
     turn._left = turn._outcomes.count(None)
