@@ -52,7 +52,7 @@ def test_a_row_speaks_only_of_tools_that_exist(row: Fault) -> None:
         for run in way.runs:
             assert run.name in REPORTED
     assert set(row.approval) <= REPORTED
-    assert row.cancel in {"", "reply", *REPORTED}
+    assert row.cancel in {"", "reply", "pause", *REPORTED}
 
 
 @each_row

@@ -216,8 +216,8 @@ class Fault:
         waits: Seconds between the first and the second request at least.
         limits: Further limits that the client is given, by the words of :mod:`toolturn.conformance.adapter`.
         approval: The tools whose calls have to be approved.
-        cancel: When the turn is cancelled: ``reply`` (while a reply is awaited or under way), or the name of a tool,
-            as soon as it runs.
+        cancel: When the turn is cancelled: ``reply`` (while a reply is awaited or under way), ``pause`` (when nothing
+            was asked for a moment), or the name of a tool, as soon as it runs.
         within: Seconds in which control is back: after the cancel, where there is one, else after the start.
         choice_none: Whether the server takes tools together with the tool choice ``none``.
         keeps_tools: Whether a request in which tools are not allowed must hold them all the same; either where None.

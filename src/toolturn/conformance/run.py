@@ -18,6 +18,7 @@ PROMPT = "Please do what has to be done."
 FURTHER = "And what now?"
 BOUND = 30.0
 GRACE = 1.0
+PAUSE = 0.3
 SECRET = "a key that only the lab knows"
 
 
@@ -107,16 +108,19 @@ def play(child: Child, row: Fault, server: LabServer, key: str, stream: bool, bo
 
     def cancel() -> bool:
         nonlocal cancelled
-        if server.stalls(row.name, key):
-            cancelled = time.monotonic()
+        now = time.monotonic()
+        received = server.received(row.name, key)
+        paused = row.cancel == "pause" and received and now - received[-1].at > PAUSE
+        if paused or server.stalls(row.name, key):
+            cancelled = now
             return True
         return False
 
     child.late.clear()
     seen: list[tuple[str, ...]] = []
-    awaits = row.cancel == "reply"
-    end, runs = child.play(task_of(row, server, key, stream), bound, seen=seen, cancel=cancel if awaits else None)
-    if awaits and cancelled:
+    asks = cancel if row.cancel in ("reply", "pause") else None
+    end, runs = child.play(task_of(row, server, key, stream), bound, seen=seen, cancel=asks)
+    if row.cancel == "reply" and cancelled:
         _await_close(server, row.name, key)
     runs_of_turn = runs
     trace = Trace(end, runs, server.received(row.name, key), seen, cancelled)
@@ -184,5 +188,5 @@ def task_of(row: Fault, server: LabServer, key: str, stream: bool) -> dict[str, 
         "keep": bool(row.acts),
         "secret": SECRET if "signed" in row.needs else "",
         "answer_only": row.spoken is not None,
-        "cancel_at": "" if row.cancel == "reply" else row.cancel,
+        "cancel_at": "" if row.cancel in ("reply", "pause") else row.cancel,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..replies import Both, Events, Http, Reply, asks, call
-from ..rows import Cancelled, Fault, Mode, Run, Way, goes_on, ran
+from ..rows import Cancelled, Failure, Fault, Mode, Run, Way, goes_on, ran
 from ..wire import delta
 
 _TEMP: Final = call("get_temp", {"city": "Faro"})
@@ -93,6 +93,17 @@ ROWS: Final = (
         "The turn is cancelled in a stream after a call that looks complete: it does not run.",
         _CALLING,
         modes=("stream",),
+    ),
+    Fault(
+        "cancel_between_attempts",
+        "The server wants to be asked again after twenty seconds, and meanwhile the turn is cancelled.",
+        (Http(429, {"error": {"message": "slow down", "type": "rate_limit"}}, {"retry-after": "20"}),),
+        (Way(Cancelled()), Way(Failure("rate_limit"))),
+        needs=("go_on",),
+        cancel="pause",
+        within=1.0,
+        requests=1,
+        acts=(goes_on(),),
     ),
     _row(
         "tool",
