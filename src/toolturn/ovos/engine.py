@@ -24,7 +24,7 @@ from ..tools import ToolSet, TurnContext
 from ..turn import CallTool, ToolFailed
 from .causes import cause_text
 from .config import Settings, brain_named, brain_section, findings_of, settings_of, toolboxes_named
-from .entry_points import CHAT, TOOLBOX, NotLoadable, load
+from .entry_points import CHAT, TOOLBOX, NotLoadable, installed, load
 from .observations import told
 from .overridden import OverriddenTools
 from .specs import remember_specs
@@ -133,7 +133,8 @@ class AgenticLoopEngine(ChatEngine):  # type: ignore[misc]
         try:
             brain = made(config=brain_section(name, self.config))
         except Exception as exc:
-            raise NotLoadable(f"the brain {name!r} can not be made: {cause_text(exc)}", name) from exc
+            why = f"can not be made: {cause_text(exc)}; installed: {', '.join(installed(CHAT))}"
+            raise NotLoadable(f"the brain {name!r} {why}", name) from exc
         self._owned.append(brain)
         return brain
 

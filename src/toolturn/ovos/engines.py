@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
@@ -16,6 +16,7 @@ from ..errors import ToolLoopCancelledError
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..results import Approval, ToolLoopResult
+from ..splitter import SentenceSplitter
 from ..tools import ToolContext, ToolSet, TurnContext
 from ..turn import Turn
 from .brain import ToolturnBrain
@@ -90,6 +91,9 @@ class ReActLoopEngine(AgenticLoopEngine):
             lang: A BCP 47 tag.
             units: ``metric`` or ``imperial``.
         """
+        if self._answers_otherwise():
+            yield self.continue_chat(messages, session_id, lang, units).content
+            return
         begun = self._begin(messages, session_id, lang, units)
         if begun is None:
             yield NO_BRAIN
@@ -115,6 +119,11 @@ class ReActLoopEngine(AgenticLoopEngine):
             lang: A BCP 47 tag.
             units: ``metric`` or ``imperial``.
         """
+        if self._answers_otherwise():
+            splitter = SentenceSplitter(lang)
+            answer = self.continue_chat(messages, session_id, lang, units).content
+            yield from splitter.feed(answer) + splitter.flush()
+            return
         begun = self._begin(messages, session_id, lang, units)
         if begun is None:
             yield NO_BRAIN
@@ -168,6 +177,10 @@ class ReActLoopEngine(AgenticLoopEngine):
 
     # --- how -------------------------------------------------------------------------
 
+    def _answers_otherwise(self) -> bool:
+        """Whether a subclass has an answer of its own: then that is what is spoken."""
+        return type(self).continue_chat is not ReActLoopEngine.continue_chat
+
     @contextmanager
     def _runs(self, begun: EngineTurn, session: str) -> Iterator[None]:
         settings = self.settings
@@ -182,14 +195,15 @@ class ReActLoopEngine(AgenticLoopEngine):
                 self.turn_ended(session, begun.turn)
 
     def _begin(
-        self, messages: Sequence[Any], session: str, lang: str | None, units: str | None, given: Any = None
+        self, messages: Iterable[Any], session: str, lang: str | None, units: str | None, given: Any = None
     ) -> EngineTurn | None:
         brain = self.brain
         if brain is None:
             return None
         self._running.listen(self.bus)
         settings = self.settings
-        known = chat_messages(messages)
+        given_messages = list(messages)
+        known = chat_messages(given_messages)
         history = with_prompt(settings.system_prompt, self._kept_calls.put_back(session, known))
         tools = self.tools if settings.iterations else ToolSet()
         relayed = relayed_tools(given, tools)
@@ -204,7 +218,7 @@ class ReActLoopEngine(AgenticLoopEngine):
                 brain,
                 tools,
                 relayed,
-                given=messages,
+                given=given_messages,
                 known=known,
                 session=session,
                 language=lang,
@@ -248,8 +262,13 @@ class NativeToolCallEngine(ReActLoopEngine):
         config: Its section of a persona.
     """
 
+    _native: tuple[Any, bool] | None = None
+
     def _brain_model(self, brain: Any, tools: ToolSet, relayed: ToolSet, **known: Any) -> BrainModel:
-        if not takes_tools(brain) or not self.settings.iterations:
+        native = self._native
+        if native is None or native[0] is not brain:
+            self._native = native = (brain, takes_tools(brain))
+        if not native[1] or not self.settings.iterations:
             return BrainModel(brain, None, **known)
         offered = self._offered(tools)
         return BrainModel(brain, offered + [each.to_openai() for each in relayed.definitions], **known)

@@ -74,10 +74,9 @@ def load(group: str, name: str, what: str) -> Any:
     Raises:
         NotLoadable: It is not installed, or can not be imported; the text names those that are installed.
     """
-    there = list(entries_of(group))
-    found = [entry for entry in there if entry.name == name]
+    found = [entry for entry in entries_of(group) if entry.name == name]
     if not found:
-        names = sorted({entry.name for entry in there})
+        names = installed(group)
         near = get_close_matches(name, names, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise NotLoadable(f"the {what} {name!r} is not installed; {hint}installed: {', '.join(names) or 'none'}", name)
@@ -85,5 +84,14 @@ def load(group: str, name: str, what: str) -> Any:
     try:
         return entry.load()
     except (Exception, SystemExit) as exc:
-        cause = f"{type(exc).__name__}: {exc}"
-        raise NotLoadable(f"the {what} {name!r} of {_package(entry)} can not be imported: {cause}", name) from exc
+        why = f"can not be imported: {type(exc).__name__}: {exc}; installed: {', '.join(installed(group))}"
+        raise NotLoadable(f"the {what} {name!r} of {_package(entry)} {why}", name) from exc
+
+
+def installed(group: str) -> list[str]:
+    """Return the names of a group of entry points; nothing is imported.
+
+    Args:
+        group: The group.
+    """
+    return sorted({entry.name for entry in entries_of(group)})

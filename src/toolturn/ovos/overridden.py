@@ -88,6 +88,9 @@ class _Handed(Tool[dict[str, Any], Any]):
         return str(result)
 
 
+_NONE = ToolSet()
+
+
 def relayed_tools(given: Any, known: ToolSet) -> ToolSet:
     """Return the tools that whoever asks runs itself; their calls wait as if for an approval.
 
@@ -95,6 +98,8 @@ def relayed_tools(given: Any, known: ToolSet) -> ToolSet:
         given: ToolBoxes, specifications in OpenAI's form, a list of both, or nothing.
         known: The tools of the engine, which are not given away.
     """
+    if not given:
+        return _NONE
     made = {
         definition.name: _Handed(definition, _not_here, None, approval=True)
         for definition in definitions_of(given)
