@@ -29,4 +29,6 @@ def openai(brain: dict[str, Any], engine: dict[str, Any] | None = None, **top: A
         engine: Keys of the engine's section.
         top: Keys beside it.
     """
-    return persona({"brain": OPENAI, OPENAI: brain} | (engine or {}), **top)
+    made = persona({"brain": OPENAI, OPENAI: brain} | (engine or {}), **top)
+    del made[ENGINE][OWN]
+    return made
