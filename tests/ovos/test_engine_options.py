@@ -67,6 +67,27 @@ def test_good_sections_give_no_warning(log: Heard) -> None:
     assert log.warnings == []
 
 
+def test_the_options_of_the_text_protocol_are_looked_at_when_the_engine_is_built(log: Heard) -> None:
+    NativeToolCallEngine({"react": {"hold": 0, "promt": "x"}})
+    (told,) = log.warnings
+    assert "did you mean 'prompt'" in told
+    with pytest.raises(ValueError, match="tools"):
+        NativeToolCallEngine({"react": {"prompt": "no place for them"}})
+    with pytest.raises(ValueError, match="hold"):
+        NativeToolCallEngine({"react": {"hold": -1}})
+
+
+def test_a_hook_that_fails_takes_no_answer_away(log: Heard) -> None:
+    class Fails(NativeToolCallEngine):
+        def turn_ended(self, session_id: str, turn: Any) -> None:
+            raise KeyError("hook")
+
+    made = Fails()
+    made.set_brain(ScriptedBrain(["here"]))
+    assert made.continue_chat([user("go")]).content == "here"
+    assert "KeyError: 'hook'" in log.warnings[0]
+
+
 def test_a_value_under_an_old_name_is_read() -> None:
     assert NativeToolCallEngine({"max_iters": 3}).max_iterations == 3
 

@@ -176,3 +176,18 @@ def test_a_reply_that_was_cut_off_is_said_as_far_as_it_goes() -> None:
     assert made.continue_chat([user("?")]) == AgentMessage(MessageRole.ASSISTANT, "It is fo…")
     made = native(StepModel(["It is fo", cut]))
     assert "".join(made.stream_sentences([user("?")])) == "It is fo…"
+
+
+def test_a_stream_that_was_never_closed_may_be_collected_on_the_loop_itself() -> None:
+    from toolturn.background import background
+
+    heard = native(StepModel(["One. ", "Two", Gate()])).stream_sentences([user("?")])
+    assert next(heard) == "One. "
+    kept = [heard]
+    del heard
+
+    async def collect() -> str:
+        kept.clear()
+        return "collected"
+
+    assert background.run(collect()) == "collected"

@@ -7,7 +7,7 @@ import contextvars
 import queue
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, TypeVar, cast
 
 from ..background import background
@@ -16,6 +16,9 @@ T = TypeVar("T")
 
 BEAT = 0.2
 """Seconds without an item after which ``idle`` is asked."""
+
+
+LONGEST_CLEANUP = 10.0
 
 
 class _End:
@@ -76,8 +79,11 @@ def iterate(make: Callable[[], AsyncGenerator[T]], *, idle: Callable[[], T | Non
     finally:
         if not over:
             loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-            while not isinstance(items.get(), _End):
-                pass
+            # an iterator that nobody closed may be collected anywhere, on the loop itself too
+            if own or not background.stands_still:
+                with suppress(queue.Empty):
+                    while not isinstance(items.get(timeout=LONGEST_CLEANUP), _End):
+                        pass
 
 
 def _loop_of_its_own() -> asyncio.AbstractEventLoop:

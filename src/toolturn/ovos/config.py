@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..limits import Limits
 from ..personas.checking import Finding, below, check_engine, check_section, names_in, number_of, value_of
-from ..personas.keys import ENGINE, OVOS_BRAIN, keys_of
+from ..personas.keys import ENGINE, OVOS_BRAIN, REACT, keys_of
 from ..speech import Preamble
 
 DEFAULT_ITERATIONS = 10
@@ -67,7 +67,10 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     Raises:
         ValueError: A value is of the wrong kind or out of its range; the text names the key.
     """
-    for finding in check_section(config, ENGINE, sections=_sections(config)):
+    react = config.get("react")
+    found = check_section(config, ENGINE, sections=_sections(config))
+    found += check_section(react, REACT, below("$", "react")) if isinstance(react, Mapping) else []
+    for finding in found:
         if finding.level == "problem":
             raise ValueError(str(finding).removeprefix("$."))
 

@@ -15,6 +15,7 @@ from ..dialects.react import ReActTools
 from ..errors import ToolLoopCancelledError
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
+from ..personas.keys import REACT
 from ..results import Approval, ToolLoopResult
 from ..splitter import SentenceSplitter
 from ..tools import ToolContext, ToolSet, TurnContext
@@ -22,6 +23,7 @@ from ..turn import Turn
 from .brain import ToolturnBrain
 from .brain_model import BrainModel, takes_tools
 from .bridge import iterate
+from .causes import cause_text
 from .engine import AgenticLoopEngine
 from .kept_calls import KeptCalls
 from .messages import agent_call, chat_messages
@@ -43,6 +45,7 @@ class ReActLoopEngine(AgenticLoopEngine):
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
         super().__init__(config)
+        ReActTools(BrainModel(None), **self._react("en"))  # what its section says must be of use
         self._running = RunningTurns()
         self._kept_calls = KeptCalls()
         self._dialects: dict[tuple[str, str], tuple[ChatModel, dict[str, Any], ChatModel]] = {}
@@ -192,7 +195,10 @@ class ReActLoopEngine(AgenticLoopEngine):
             if isinstance(end, ToolLoopResult):
                 self._kept_calls.keep(session, end.content, begun.calls, settings.kept_turns)
             if begun.turn.phase == "ended":
-                self.turn_ended(session, begun.turn)
+                try:
+                    self.turn_ended(session, begun.turn)
+                except Exception as exc:  # noqa: BLE001 - the answer is there all the same
+                    self._warn(f"turn_ended failed: {cause_text(exc)}")
 
     def _begin(
         self, messages: Iterable[Any], session: str, lang: str | None, units: str | None, given: Any = None
@@ -243,9 +249,16 @@ class ReActLoopEngine(AgenticLoopEngine):
         """The model as one that calls tools: here by text, whatever it can."""
         return self._kept("react", ReActTools, model, language) if tools else model
 
+    def _react(self, language: str) -> dict[str, Any]:
+        # other keys there were warned of
+        return {
+            "language": language,
+            **{key: value for key, value in self.settings.react.items() if key in REACT.known},
+        }
+
     def _kept(self, what: str, make: Any, model: ChatModel, language: str) -> ChatModel:
         """A dialect around a model; kept where the model is, since it remembers what the model's server refuses."""
-        options = {"language": language, **self.settings.react}
+        options = self._react(language)
         if isinstance(model, BrainModel):  # it lives for one turn
             return cast(ChatModel, make(model, **options))
         with self._lock:
