@@ -216,9 +216,9 @@ def _raises(result: Any) -> str:
     ("render", "error"),
     [
         (_raises, f"LookupError: {SECRET}"),
-        (lambda result: None, "TypeError: render_result of tool 'act' gave NoneType, not text"),
-        (lambda result: b"bytes", "TypeError: render_result of tool 'act' gave bytes, not text"),
-        (lambda result: {"a": 1}, "TypeError: render_result of tool 'act' gave dict, not text"),
+        (lambda result: None, "TypeError: render_result of tool 'act' gave NoneType, not text or parts"),
+        (lambda result: b"bytes", "TypeError: render_result of tool 'act' gave bytes, not text or parts"),
+        (lambda result: {"a": 1}, "TypeError: render_result of tool 'act' gave dict, not text or parts"),
     ],
 )
 def test_a_renderer_that_raises_or_gives_no_text_is_a_failure_of_the_tool(render: Any, error: str) -> None:
