@@ -264,9 +264,17 @@ def test_a_turn_whose_surrounding_turn_has_used_up_what_they_share_ends() -> Non
     turn.apply(the_op(turn), OuterLimit("cost"))
     error = error_of(turn)
     assert type(error) is ToolLoopCostLimitError
-    assert str(error) == "the turn that this one runs in has reached its limit: cost"
-    assert json.loads(error.state or "")["ending"]["limit"] == "cost"
+    assert str(error) == "the turn that this one runs in has used up what it may cost"
+    assert json.loads(error.state or "")["ending"]["limit"] is None
     assert (turn.iterations, turn.usage) == (0, Usage())
+
+
+def test_it_can_go_on_elsewhere_under_the_limits_it_has() -> None:
+    turn = begun(limits=Limits(tokens=50))
+    turn.apply(the_op(turn), OuterLimit("tokens"))
+    assert str(error_of(turn)) == "the turn that this one runs in has used up its tokens"
+    turn.reopen(turn.definitions, turn.traits)
+    assert the_op(turn).id == "m1"
 
 
 def test_limits_are_narrowed_to_what_is_left_around() -> None:

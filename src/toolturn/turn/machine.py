@@ -342,9 +342,9 @@ class Turn:
             self._end(Ending(ToolLoopModelError, f"the model failed: {cause.text}", cause=cause, exception=error))
             return
         if type(outcome) is OuterLimit:
-            error_class = limiting.SPENT[outcome.limit]
-            text = f"the turn that this one runs in has reached its limit: {outcome.limit}"
-            self._end(Ending(error_class, text, limit=outcome.limit))
+            # it stands at no limit of its own, so that it can go on without a raised one where there is something left
+            what = "its tokens" if outcome.limit == "tokens" else "what it may cost"
+            self._end(Ending(limiting.SPENT[outcome.limit], f"the turn that this one runs in has used up {what}"))
             return
         fits, unfit = False, ""
         if type(outcome) is Unfit:
