@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolturn import Limits, Tool, ToolLoopRepeatError, Turn, run_tool_loop, tool
+from toolturn import ImagePart, Limits, TextPart, Tool, ToolLoopRepeatError, Turn, run_tool_loop, tool
 from toolturn.testing import ScriptedModel
 from toolturn.turn import ToolTraits
 from toolturn.turn.repeating import HINT
@@ -58,6 +58,36 @@ def test_the_third_time_the_model_is_told_once() -> None:
     assert hinted(turn) == [False, False, True]
     assert turn.messages[-1].content == "the same" + HINT.format(count=3)
     assert the_op(turn).id == "m4"
+
+
+def with_parts(turn: Turn, *parts: Any) -> Turn:
+    """The turn after one more call that gave these parts."""
+    reply(turn, asks(call(f"{turn.iterations}.0", "add")))
+    op = turn.ops()[0]
+    record = record_of(op, "")
+    turn.apply(op, replace(record, message=replace(record.message, content=list(parts))))
+    return turn
+
+
+def test_another_image_is_another_result() -> None:
+    turn = begun(limits=THREE)
+    for number in range(5):
+        with_parts(turn, TextPart("shot"), ImagePart(f"data:image/png;base64,AAA{number}"))
+    assert not any(hinted(turn))
+
+
+def test_the_hint_stands_behind_the_parts_and_within_the_bound_of_their_text() -> None:
+    image = ImagePart("data:image/png;base64,AAAA")
+    turn = begun(limits=replace(THREE, result_bytes=256))
+    for _ in range(3):
+        with_parts(turn, TextPart("a"), image)
+    assert turn.records[-1].message.content == [TextPart("a"), image, TextPart(HINT.format(count=3))]
+    for _ in range(3):
+        with_parts(turn, image, TextPart("b" * 200))
+    text, *others = turn.records[-1].message.content
+    assert others == [image]
+    assert isinstance(text, TextPart)
+    assert len(text.text.encode()) == 256
 
 
 def test_the_next_time_ends_the_turn_with_all_results_in_the_transcript() -> None:
