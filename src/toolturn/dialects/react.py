@@ -12,13 +12,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from ..arguments import parse_arguments
+from ..content import as_text
 from ..errors import InvalidToolArguments, ModelRequestError
 from ..messages import (
     ChatMessage,
     ChatResponse,
     Content,
-    FilePart,
-    ImagePart,
     Repair,
     TextPart,
     ToolCall,
@@ -327,10 +326,10 @@ def _fold(messages: tuple[ChatMessage, ...], system: str, ask: str, *, images: b
 
 def _told(message: ChatMessage, *, images: bool, scaffold: bool) -> Content:
     if message.role == "tool":
-        return f"Observation: {_text(message.content)}"
+        return f"Observation: {as_text(message.content)}"
     if message.role == "user" and images and not isinstance(message.content, str):
         return message.content
-    text = _text(message.content)
+    text = as_text(message.content)
     if message.role != "assistant":
         return text
     if message.tool_calls:
@@ -347,21 +346,6 @@ def _input(arguments: object) -> str:
     except InvalidToolArguments:
         return text.strip() or "{}"
     return text.strip()
-
-
-def _text(content: Content) -> str:
-    """The text of a content, with a word in the place of what is none."""
-    if isinstance(content, str) or not isinstance(content, (list, tuple)):
-        return text_of(content)
-    pieces = []
-    for part in content:
-        if isinstance(part, ImagePart):
-            pieces.append("[image]")
-        elif isinstance(part, FilePart):
-            pieces.append(f"[file {part.name}]" if part.name else "[file]")
-        else:
-            pieces.append(text_of([part]))
-    return "\n".join(piece for piece in pieces if piece)
 
 
 def _joined(pieces: list[Content]) -> Content:
