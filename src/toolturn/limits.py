@@ -70,8 +70,8 @@ class Limits:
         tokens: Tokens of input and output of all model calls, those of turns inside a tool included.
         cost: What they may cost, in the unit of the ``price`` that the turn is run with.
         per_tool: Calls accepted of single tools in the whole turn, by the names the model calls them by.
-        repeats: How often in a row the same call may give the same result; the last time the model is told so, and
-            the next one is the limit. At least 2.
+        repeats: How often the same call may give the same result, with nothing new between; the last time the model
+            is told so, and the next one is the limit. At least 2.
 
     Raises:
         ValueError: A bound is out of its range.
