@@ -198,9 +198,6 @@ def entries_of(group: str) -> Iterable[EntryPoint]:
         return _entries_one_by_one(group)
 
 
-_entries = entries_of
-
-
 def _entries_one_by_one(group: str) -> Iterable[EntryPoint]:
     """The entry points of all packages that can be read; of one that is there twice the first counts."""
     seen: set[str] = set()

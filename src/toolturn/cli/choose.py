@@ -61,21 +61,22 @@ def files_options(function: F) -> F:
     return read(write(function))
 
 
-def model_named(name: str) -> ChatModel:
-    """Return the model of a name, as one that calls tools.
+def model_named(name: str, *, calling: bool = False) -> ChatModel:
+    """Return the model of a name.
 
     Args:
         name: As :func:`toolturn.naming.any_model` takes it.
+        calling: As one that calls tools, whatever it can do by itself.
 
     Raises:
         click.ClickException: There is none, or what it needs is missing.
     """
     from toolturn.errors import ModelError
     from toolturn.local import WeightsError
-    from toolturn.naming import calling_model
+    from toolturn.naming import any_model, calling_model
 
     try:
-        return calling_model(name)
+        return calling_model(name) if calling else any_model(name)
     except (ModelError, WeightsError, ImportError) as exc:
         raise click.ClickException(str(exc)) from None
 
@@ -170,7 +171,7 @@ def chosen(
 def _chosen(persona: str | None, model_name: str | None, tool_names: Sequence[str], system: str | None) -> Chosen:
     if persona is None:
         name = model_name or DEFAULT_MODEL
-        model = model_named(name)
+        model = model_named(name, calling=True)
         return Chosen(model, name, tools_named(tool_names), system=system, limits=Limits(8, 16, repeats=3))
     from toolturn.errors import ModelError
     from toolturn.local import WeightsError
@@ -182,7 +183,7 @@ def _chosen(persona: str | None, model_name: str | None, tool_names: Sequence[st
     try:
         known = reading.persona or load_persona(persona)
         tools, left_out = (tools_named(tool_names), ()) if tool_names else tools_of(known)
-        model = model_named(model_name) if model_name else model_of(known)
+        model = model_named(model_name, calling=True) if model_name else model_of(known)
     except (PersonaError, ModelError, WeightsError, ImportError, ValueError) as exc:
         raise click.ClickException(str(exc)) from None
     warnings = tuple(str(finding) for finding in reading.findings if finding.level == "warning")

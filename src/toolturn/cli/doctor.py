@@ -99,7 +99,9 @@ def _clashes() -> list[str]:
                     find_plugin(kind, name)
                 except PluginError as exc:
                     told.append(str(exc))
-    return told
+    from toolturn.ovos.entry_points import clashes  # needs nothing of OpenVoiceOS
+
+    return told + clashes()
 
 
 def _weights() -> dict[str, Any]:

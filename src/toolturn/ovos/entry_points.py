@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from ..plugins import _entries as entries_of
+from ..plugins import entries_of
 
 CHAT = "opm.agents.chat"
 TOOLBOX = "opm.agents.toolbox"
