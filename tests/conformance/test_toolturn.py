@@ -27,8 +27,6 @@ _RACES = {"http_closes_after_reply", "budget_deadline_slow_replies"}
 _DIFFERS = {"budget_repeats_with_change"}  # each result is another one
 _BOTH = [row for row in _ROWS if len(row.modes) == 2 and row.name not in _RACES | _DIFFERS]
 
-_NOT_YET = {"cancel_between_tools": "streamed, the next tool begins before the audience's task has had its turn"}
-
 
 class Player:
     """One client with two servers: one that writes replies as they come, one that writes three bytes at a time."""
@@ -80,18 +78,14 @@ def player() -> Iterator[Player]:
 
 
 @pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.name)
-def test_toolturn_passes_each_row(player: Player, row: Fault, request: pytest.FixtureRequest) -> None:
-    if row.name in _NOT_YET:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=_NOT_YET[row.name]))
+def test_toolturn_passes_each_row(player: Player, row: Fault) -> None:
     for mode in row.modes:
         verdict, _ = player.play(row, mode)
         assert verdict.passed, f"{mode}: {verdict.why}"
 
 
 @pytest.mark.parametrize("row", _BOTH, ids=lambda row: row.name)
-def test_a_streamed_turn_is_the_same_as_a_plain_one(player: Player, row: Fault, request: pytest.FixtureRequest) -> None:
-    if row.name in _NOT_YET:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=_NOT_YET[row.name]))
+def test_a_streamed_turn_is_the_same_as_a_plain_one(player: Player, row: Fault) -> None:
     assert player.play(row, "stream")[1] == player.play(row, "plain")[1]
 
 
