@@ -42,6 +42,12 @@ def test_a_call_is_run_and_its_result_goes_back_to_the_brain() -> None:
     assert brain.asked[1].known == {"session_id": "s1", "lang": "de-DE", "units": "metric"}
 
 
+def test_an_answer_without_calls_passes_unchanged() -> None:
+    made, brain = engine("  It is\n*four*. \n")
+    assert made.continue_chat([user("2+2?")]).content == "  It is\n*four*. \n"
+    assert len(brain.asked) == 1
+
+
 def test_the_brain_is_given_the_toolboxes_themselves() -> None:
     made, brain = engine("hello")
     made.continue_chat([user("hello")])

@@ -31,7 +31,7 @@ def test_a_result_is_told_without_what_is_for_machines(content: str, said: str) 
 
 
 def test_only_results_count_each_once_and_not_without_end() -> None:
-    records = [record("four"), record("Error: no", "error"), record("four"), record("word " * 1000)]
+    records = [record("ok"), record("four"), record("Error: no", "error"), record("four"), record("word " * 1000)]
     said = found_or_not(records, None)
     assert said.startswith("This is what I found: four; word word")
     assert len(said) < 400

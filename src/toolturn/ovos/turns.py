@@ -139,7 +139,9 @@ class EngineTurn:
             return text_of(last.content), calls
         except ToolLoopError as error:
             return self._instead_of(error), []
-        return result.content, []
+        # as it was said: blanks around it are the brain's own
+        said = text_of(result.messages[-1].content)
+        return said if said.strip() == result.content else result.content, []
 
     @property
     def calls(self) -> tuple[ChatMessage, ...]:

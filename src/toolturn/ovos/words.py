@@ -36,6 +36,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "ru": ("Вот что нашлось: {}.", "Ответа на это найти не удалось."),
     "uk": ("Ось що знайшлося: {}.", "Відповіді на це знайти не вдалося."),
 }
+_SAY_NOTHING = ("ok", "null", "done")
 _SAME = {"no": "nb", "nn": "nb"}
 
 
@@ -52,7 +53,7 @@ def found_or_not(records: Sequence[ToolCallRecord], language: str | None) -> str
     for record in records:
         if record.status == "ok":
             text = _spoken(text_of(record.message.content).partition(_HINT)[0])
-            if text and text not in told:
+            if text and text not in _SAY_NOTHING and text not in told:
                 told.append(text)
     if not told:
         return nothing
