@@ -47,6 +47,14 @@ def _copied(run: Run) -> Turn | ToolLoopError | str:
     return copy.deepcopy(run.turn)
 
 
+def _as_it_was_saved_when_its_process_died(run: Run) -> Turn | ToolLoopError | str:
+    if run.saved is None:
+        return run.turn
+    state, begun = run.saved
+    run.world.died(Turn.from_json(state), begun)
+    return state
+
+
 FORMS: list[Callable[[Run], Turn | ToolLoopError | str]] = [
     _as_it_is,
     _json_of_turn,
@@ -54,6 +62,7 @@ FORMS: list[Callable[[Run], Turn | ToolLoopError | str]] = [
     _json_of_error,
     _pickled,
     _copied,
+    _as_it_was_saved_when_its_process_died,
 ]
 
 
@@ -119,7 +128,7 @@ class WholeTurn(RuleBasedStateMachine):
 
 
 TestWholeTurn = WholeTurn.TestCase
-TestWholeTurn.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=8)
+TestWholeTurn.settings = settings(max_examples=3 * settings().max_examples, stateful_step_count=8)
 
 
 def _alike(run: Run) -> tuple[Any, ...]:

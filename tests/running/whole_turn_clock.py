@@ -96,11 +96,9 @@ class _Work:
 
     def hold(self, seconds: float) -> None:
         """Called by the thread: wait until the clock of the loop has gone on so far."""
-        holds.add(self)
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._begin, seconds)
         assert self._released.wait(BOUND), "nobody released the thread"
-        holds.discard(self)
 
     def _begin(self, seconds: float) -> None:
         self.discount()
@@ -118,8 +116,8 @@ class _Work:
             self._released.set()
 
 
-holds: set[_Work] = set()
-"""What hangs, of all loops."""
+_begun: set[_Work] = set()
+"""What has begun in a thread since everything was released the last time."""
 
 _here = threading.local()
 
@@ -132,7 +130,8 @@ def hold(seconds: float) -> None:
 
 def release_all() -> None:
     """Let go on what still hangs, when its loop has ended."""
-    for work in list(holds):
+    while _begun:
+        work = _begun.pop()
         work.let_go()
         assert work.ended.wait(BOUND), "a thread does not end"
 
@@ -151,6 +150,7 @@ def _one_clock() -> Iterator[None]:
 
     def counted(loop: Any, future: asyncio.Future[Any], function: Callable[[], Any]) -> None:
         work = _Work(loop)
+        _begun.add(work)
         future.add_done_callback(work.over)
 
         def run() -> Any:

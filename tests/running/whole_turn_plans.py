@@ -135,7 +135,7 @@ def _says(draw: st.DrawFn, number: int) -> Say:
     calls: tuple[Any, ...] = ()
     text, finish = draw(_texts), draw(_finishes)
     match draw(
-        st.sampled_from(["calls"] * 20 + ["same"] * 3 + ["direct", "mixed", "ids", "cut", "announced", "empty"])
+        st.sampled_from(["calls"] * 18 + ["same", "ids"] * 3 + ["direct", "mixed", "cut", "announced", "empty"])
     ):
         case "calls":
             calls = tuple(draw(_call(number, place)) for place in range(draw(st.sampled_from([1, 2, 3, 4]))))

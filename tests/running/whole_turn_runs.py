@@ -71,6 +71,7 @@ class Run:
         events: What the audience heard; None where there was none.
         struck: Whether it was interrupted before it had ended.
         reached: Whether it came to the point at which it was to be.
+        saved: The turn as an audience saved it before it failed, and how many calls had begun.
     """
 
     world: World
@@ -82,6 +83,7 @@ class Run:
     events: list[Event] | None = None
     struck: bool = False
     reached: bool = False
+    saved: tuple[str, int] | None = None
     faults: list[str] = field(default_factory=list)
 
 
@@ -183,6 +185,7 @@ def _audience(run: Run) -> Callable[[Event], None] | None:
         events.append(event)
         if run.stop.kind == "audience" and len(events) == run.stop.at:
             run.struck = run.reached = True
+            run.saved = run.turn.to_json(), len(run.world.started)
             raise Broken(f"at {event.type}")
 
     return hears
@@ -224,9 +227,10 @@ def _finish(run: Run, main: Callable[[], Any]) -> Run:
 async def _interrupted(run: Run, main: Callable[[], Any]) -> Any:
     stop, turn = run.stop, run.turn
     if stop.kind not in ("task", "turn", "thread", "timeout"):
-        end = await main()
-        left(run)
-        return end
+        try:
+            return await main()
+        finally:
+            left(run)
     steps = Steps(stop.at, late=stop.late, times=stop.times)
     steps.install()
     loop = asyncio.get_running_loop()

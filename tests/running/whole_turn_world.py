@@ -171,6 +171,17 @@ class World:
         self.told = {record.op: record.status for record in turn.records}
         self.interrupted |= {op for op, status in self.told.items() if status in ("cancelled", "outcome_unknown")}
 
+    def died(self, saved: Turn, begun: int) -> None:
+        """The process of a turn has died when it had been saved; what came after that has not happened.
+
+        Args:
+            saved: What is left of it.
+            begun: How many calls had begun.
+        """
+        del self.started[begun:]
+        self.used = saved.usage
+        self.stopped(saved)
+
     def unsettled(self, op: str) -> bool:
         """Whether a call was cut short and may run again, but has not."""
         status = self.told.get(op)
