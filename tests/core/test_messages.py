@@ -12,7 +12,7 @@ from hypothesis import given
 
 from toolturn import ChatMessage, ChatResponse, FilePart, ImagePart, Repair, TextPart, ToolCall, ToolDef, Usage
 from toolturn.codec import message_to_dict
-from toolturn.messages import text_of
+from toolturn.messages import ContentPart, text_of
 
 from .strategies import junk_contents
 
@@ -95,7 +95,10 @@ def test_the_encoded_form_does_not_go_along(again: Any) -> None:
 
 def test_a_printed_part_shows_its_address_and_never_its_data() -> None:
     assert repr(ImagePart("https://x.org/a.png")) == "ImagePart(url='https://x.org/a.png')"
-    parts = [ImagePart("data:image/png;base64,AAAA"), FilePart("data:application/pdf;base64,AAAA", "a.pdf")]
+    parts: list[ContentPart] = [
+        ImagePart("data:image/png;base64,AAAA"),
+        FilePart("data:application/pdf;base64,AAAA", "a.pdf"),
+    ]
     assert str(ChatMessage("tool", parts)).count("base64,… 4 characters'") == 2
     assert "AAAA" not in str(parts)
     assert repr(ImagePart("data:")) == "ImagePart(url='data:')"
