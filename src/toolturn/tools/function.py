@@ -9,10 +9,10 @@ from functools import partial
 from typing import Annotated, Any, get_type_hints, overload
 
 from pydantic import BaseModel
-from pydantic_core import to_json
 
 from ..content import with_parts
 from ..messages import Content
+from .as_json import json_text
 from .tool import Tool, exact_text, plain_function, takes_context
 
 
@@ -57,7 +57,7 @@ def result_text(result: Any) -> str:
     Raises:
         pydantic_core.PydanticSerializationError: JSON has no form for it.
     """
-    return exact_text(result) if isinstance(result, str) else to_json(result, inf_nan_mode="null").decode()
+    return exact_text(result) if isinstance(result, str) else json_text(result)
 
 
 @overload
