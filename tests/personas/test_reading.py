@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,13 @@ from .documents import ENGINE as LOOP
 from .documents import OPENAI, OWN, openai, persona
 
 NONE: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_openvoiceos() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("toolturn.personas.reading._of_ovos", frozenset)
+        yield
 
 
 def read(document: Any) -> Reading:
@@ -225,7 +233,7 @@ PROBLEMS: list[tuple[Any, str]] = [
     (persona({"tool_names": "last"}), r"tool_names must be one of first, prefix"),
     (persona({"toolboxes": 5}), r"toolboxes must be a text or a list of texts"),
     (persona({"toolboxes": ["maths"]}), r"\.toolboxes\[0\]: there is no toolbox 'maths'; did you mean 'math'"),
-    (persona({"toolboxes": ["ovos-shell-tools"]}), r"it is of OpenVoiceOS, which is not installed here"),
+    (persona({"toolboxes": ["ovos-shell-tools"]}), r"ovos-shell-tools is of OpenVoiceOS, which is not installed here"),
     (persona({"toolboxes": ["files"]}), r"folders is missing"),
     (persona({"toolboxes": ["mcp"]}), r"\.mcp: it needs a command or a url"),
     (persona({"toolboxes": ["mcp"], "mcp": {"transport": "sse", "url": "http://x/s"}}), r"old transport 'sse'"),

@@ -27,6 +27,7 @@ _WRITE = Chat(None, (Call("write_file", '{"path": "notes/a.txt", "content": "x"}
 _REFUSES = Http(400, {"error": {"message": "registry/tiny does not support tools"}})
 ROWS = [
     Fault("adds", "", (_SUM, Chat("408.")), ()),
+    Fault("speaks", "", (Chat(None, (Call("speaks", "{}"),), "tool_calls"), Chat("German.")), ()),
     Fault("loops", "", (_SUM, _SUM, Chat("Enough.")), ()),
     Fault("writes", "", (_WRITE, Chat("Written.")), ()),
     Fault(
@@ -121,6 +122,23 @@ def test_its_mcp_servers_run_while_it_is_open(lab: LabServer) -> None:
     result, problems = ask(of(lab, "time", {"toolboxes": ["mcp"], "mcp": mcp}), "What time is it?")
     assert [record.status for record in result.tool_calls] == ["ok"]
     assert [text for text in problems if text.startswith("none: ")]
+
+
+def test_its_tools_are_told_the_language(lab: LabServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = """
+    from toolturn import ToolContext, tool
+
+    def speaks(context: ToolContext) -> str:
+        \"\"\"Say which language.\"\"\"
+        return str(context.language)
+
+    def tools():
+        return [tool(speaks)]
+    """
+    install(tmp_path, "tongue-pack", code, toolboxes={"tongue": "tools"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result, _ = ask(of(lab, "speaks", {"toolboxes": ["tongue"], "lang": "de-AT"}), "Which?")
+    assert [record.message.content for record in result.tool_calls] == ["de-AT"]
 
 
 # --- toolboxes -----------------------------------------------------------------------------

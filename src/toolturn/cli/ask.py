@@ -22,6 +22,7 @@ from toolturn import (
     ToolLoopResult,
     ToolSet,
     Turn,
+    TurnContext,
     codec,
     drive,
 )
@@ -296,7 +297,8 @@ async def _drive(job: _Job, screen: Screen, stopped_by: list[signal.Signals]) ->
         screen.note(f"[{made.model_name}] loading …")
         await load()
     approve = None if job.as_json or not at_terminal() else Asking(screen.end_line)
-    perform = Performer(made.model, job.tools, settings=made.settings, approve=approve)
+    context = TurnContext(language=made.language)
+    perform = Performer(made.model, job.tools, context=context, settings=made.settings, approve=approve)
     return await drive(job.turn, perform, screen, concurrency=made.concurrency)
 
 

@@ -87,6 +87,7 @@ def chat(
             quiet=quiet,
             settings=with_.settings,
             concurrency=with_.concurrency,
+            language=with_.language,
         )
         try:
             code = asyncio.run(_converse(made))

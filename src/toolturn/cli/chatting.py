@@ -26,6 +26,7 @@ from toolturn import (
     ToolLoopResult,
     ToolSet,
     Turn,
+    TurnContext,
     Usage,
     codec,
     run_tool_loop,
@@ -99,6 +100,7 @@ class Chat:
         quiet: Show answers only.
         settings: How the model is to reply; another model gets none.
         concurrency: How many calls of parallel tools may run at once.
+        language: What the tools are told of the user's language.
 
     Attributes:
         lines: Who is asked for approval; nobody where None.
@@ -119,6 +121,7 @@ class Chat:
         quiet: bool = False,
         settings: ModelSettings | None = None,
         concurrency: int = 1,
+        language: str | None = None,
     ) -> None:
         self.model_name = model_name
         self.tools = tools
@@ -133,6 +136,7 @@ class Chat:
         self._quiet = quiet
         self._settings = settings
         self._concurrency = concurrency
+        self._context = TurnContext(language=language)
         self._loaded = False
         self._task: asyncio.Task[ToolLoopResult] | None = None
         self._stopped = False
@@ -271,6 +275,7 @@ class Chat:
                 emit=self._screen,
                 settings=self._settings,
                 concurrency=self._concurrency,
+                context=self._context,
                 approve=self._approve,
             )
         finally:

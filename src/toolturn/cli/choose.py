@@ -118,6 +118,7 @@ class Chosen:
         concurrency: How many calls of parallel tools may run at once.
         persona: Where the persona is from, so that it can be read again; empty for none.
         window: Tokens of the model's window, where the persona says so.
+        language: What the tools are told of the user's language.
         notes: What should be said of the persona, a line each.
     """
 
@@ -132,6 +133,7 @@ class Chosen:
     concurrency: int = 1
     persona: str = ""
     window: int | None = None
+    language: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -199,6 +201,7 @@ def _chosen(persona: str | None, model_name: str | None, tool_names: Sequence[st
         known.concurrency,
         str(Path(persona).absolute()) if Path(persona).exists() else persona,
         None if model_name else known.brain.options.get("context"),
+        known.language,
         (*warnings, *left_out),
     )
 

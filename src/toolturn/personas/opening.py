@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..messages import ChatMessage
 from ..model import ChatModel
+from ..tools.context import TurnContext
 from ..tools.toolset import ToolSet
 from .boxes import tools_of
 from .persona import Persona
@@ -127,6 +128,7 @@ def turn_options(persona: Persona) -> dict[str, Any]:
         "nudges": 1,
         "concurrency": persona.concurrency,
         "settings": persona.settings,
+        "context": TurnContext(language=persona.language),
     }
 
 

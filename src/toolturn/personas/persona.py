@@ -65,6 +65,7 @@ class Persona:
         clashes: Of several tools of one name the ``first`` is there, or all are with a ``prefix``.
         attempts: How often a server is asked that can not serve.
         react: Options of the text protocol.
+        language: What its tools are told of the user's language; None where it does not say.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Persona:
     clashes: Literal["first", "prefix"] = "first"
     attempts: int = 5
     react: Mapping[str, Any] = field(default_factory=dict)
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

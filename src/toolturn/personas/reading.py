@@ -187,6 +187,7 @@ class _Reader:
             servers=servers,
             limits=limits,
             concurrency=_given(engine, "parallel_tools", 4),
+            language=value_of(engine, "lang", ENGINE),
             clashes=engine.get("tool_names") or "first",
             attempts=_given(engine, "brain_attempts", 2),
             react=_react(engine),
@@ -285,13 +286,16 @@ class _Reader:
             config = {
                 key: value for key, value in section.items() if kind == "plugin" or key not in ("timeout", "enabled")
             }
-            boxes.append(Box(name, SAME_TOOLBOX.get(name, name), kind, config, where, bound))
+            boxes.append(
+                Box(name, name if kind == "ovos" else SAME_TOOLBOX.get(name, name), kind, config, where, bound)
+            )
         return tuple(boxes), servers
 
     def _kind(self, name: str, where: str) -> Literal["own", "files", "plugin", "ovos"] | None:
         from ..toolboxes import TOOLBOXES
 
-        if name in _of_ovos():
+        theirs = _of_ovos()
+        if name in theirs:
             return "ovos"
         same = SAME_TOOLBOX.get(name, name)
         if same == "files":
@@ -308,9 +312,11 @@ class _Reader:
         except PluginError as exc:
             there = [plugin.name for plugin in plugins("toolboxes")]
             several = name in there or ":" in name
-            known = [*TOOLBOXES, "files", *MCP_TOOLBOXES, *SAME_TOOLBOX, *there]
-            hint = "; it is of OpenVoiceOS, which is not installed here" if name.startswith("ovos-") else ""
-            self.tell("problem", where, str(exc) if several else f"{unknown('toolbox', name, known)}{hint}")
+            known = [*TOOLBOXES, "files", *MCP_TOOLBOXES, *SAME_TOOLBOX, *there, *theirs]
+            text = str(exc) if several else unknown("toolbox", name, known)
+            if name.startswith("ovos-") and not theirs:
+                text = f"the toolbox {name} is of OpenVoiceOS, which is not installed here (known: {', '.join(known)})"
+            self.tell("problem", where, text)
             return None
         return "plugin"
 
