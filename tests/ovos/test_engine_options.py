@@ -242,3 +242,21 @@ def test_each_turn_that_has_ended_is_told() -> None:
     made.load_toolboxes([EchoBox()])
     made.continue_chat([user("go")], "s")
     assert ended == [("s", ["echo"])]
+
+
+def test_a_server_that_takes_no_tools_is_asked_by_text_from_then_on_which_is_said_once(log: Heard) -> None:
+    from toolturn.errors import ModelRequestError
+    from toolturn.ovos import ToolturnBrain
+    from toolturn.testing import ScriptedModel
+
+    refusal = ModelRequestError("registry.ollama.ai/library/x:1b does not support tools", status=400)
+    action = 'Action: echo\nAction Input: {"text": "hi"}'
+    model = ScriptedModel([refusal, action, "Final Answer: hi", "Final Answer: again"])
+    made = NativeToolCallEngine()
+    made.set_brain(ToolturnBrain(model=model))
+    made.load_toolboxes([EchoBox()])
+    assert made.continue_chat([user("go")], lang="en-US").content == "hi"
+    assert made.continue_chat([user("go")], lang="en-US").content == "again"
+    assert [bool(tools) for _, tools in model.requests] == [True, False, False, False]
+    (told,) = log.warnings
+    assert "by text" in told

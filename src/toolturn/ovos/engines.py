@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from ovos_plugin_manager.templates.agents import AgentMessage, MessageRole
+from ovos_utils.log import LOG
 
 from ..background import background
 from ..dialects.choose import NativeOrText, text_tools
@@ -32,6 +33,8 @@ from .running import RunningTurns
 from .turns import EngineTurn, Request, context_of, with_prompt
 
 Decision: TypeAlias = Approval | bool | Awaitable[Approval | bool]
+
+_LASTING = ("demoted", "stop")  # repairs that say what the model is asked for from then on
 
 NO_BRAIN = "Error: no brain configured."
 
@@ -152,9 +155,7 @@ class ReActLoopEngine(AgenticLoopEngine):
         """
         return self._running.stop(session_id)
 
-    def approve(
-        self, call: ToolCall, arguments: Any, context: ToolContext
-    ) -> Approval | bool | Awaitable[Approval | bool]:
+    def approve(self, call: ToolCall, arguments: Any, context: ToolContext) -> Decision:
         """Decide on a call of a tool that wants somebody's approval; to be overridden by who can ask.
 
         Args:
@@ -192,6 +193,11 @@ class ReActLoopEngine(AgenticLoopEngine):
                 yield
         finally:
             end = begun.turn.exit
+            for repair in begun.turn.repairs:
+                if repair.kind in _LASTING:
+                    self._warn(repair.detail)
+                else:
+                    LOG.debug(f"mended in {repair.op}: {repair.kind}: {repair.detail}")
             if isinstance(end, ToolLoopResult):
                 self._kept_calls.keep(session, end.content, begun.calls, settings.kept_turns)
             if begun.turn.phase == "ended":
