@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -76,7 +77,8 @@ def _shown(call: ToolCall) -> str:
 def at_terminal() -> bool:
     """Return whether somebody sits there who can be asked."""
     shown = any(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
-    return shown and sys.stdin is not None and sys.stdin.isatty()
+    typed = sys.stdin is not None and sys.stdin.isatty()
+    return shown and typed and find_spec("prompt_toolkit") is not None
 
 
 class Asking:

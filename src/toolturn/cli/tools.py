@@ -32,7 +32,9 @@ def tools(names: tuple[str, ...], schemas: bool, as_json: bool) -> None:
             for name, box in boxes.items()
         }
         # of those that were not named nothing is imported, so their tools are not known
-        document |= {plugin.name: {"package": plugin.package, "version": plugin.version} for plugin in others}
+        for plugin in others:
+            name = plugin.full_name if plugin.name in document else plugin.name
+            document[name] = {"package": plugin.package, "version": plugin.version}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
     for number, (name, box) in enumerate(boxes.items()):

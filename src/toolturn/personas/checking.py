@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from ..plugins import unknown
@@ -77,8 +78,7 @@ def check_section(
             if right not in section:
                 found += _of_value(right, value, keys, where)
         else:
-            what = "section" if isinstance(value, Mapping) else "key"
-            found.append(Finding("warning", where, unknown(what, str(key), (*keys.known, *sections))))
+            found.append(Finding("warning", where, _unknown(str(key), value, (*keys.known, *sections))))
     for key in keys.needed:
         if not any(name in section for name in (key, *(old for old, new in keys.renamed.items() if new == key))):
             found.append(Finding("problem", below(place, key), f"{key} is missing"))
@@ -95,7 +95,13 @@ def check_engine(section: Mapping[str, Any], place: str = "$", *, skip: Collecti
     """
     brain = value_of(section, "brain", ENGINE)
     inside = [text for text in (brain, *names_in(value_of(section, "toolboxes", ENGINE))) if isinstance(text, str)]
-    found = check_section(section, ENGINE, place, sections=[*inside, *BRAINS, *SAME_TOOLBOX, *MCP_TOOLBOXES])
+    unused = [key for key in (*SAME_TOOLBOX, *SAME_TOOLBOX.values(), *MCP_TOOLBOXES) if key not in inside]
+    found = check_section(section, ENGINE, place, sections=[*inside, *BRAINS, *unused])
+    found += [
+        Finding("warning", below(place, key), f'this section is not used: "toolboxes" does not list {key}')
+        for key in dict.fromkeys(unused)
+        if key in section
+    ]
     react = section.get("react")
     if isinstance(react, Mapping):
         found += check_section(react, REACT, below(place, "react"))
@@ -136,6 +142,13 @@ def names_in(value: Any) -> list[str]:
     """
     found = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return [name for name in found if isinstance(name, str)]
+
+
+def _unknown(key: str, value: Any, known: Collection[str]) -> str:
+    if not isinstance(value, Mapping):
+        return unknown("key", key, known)
+    near = get_close_matches(key.lower(), list(dict.fromkeys(known)), 1)
+    return "this section is not used: nothing names it" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 _FORMS: Mapping[Form, str] = {
