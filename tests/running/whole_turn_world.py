@@ -104,7 +104,6 @@ class World:
         started: The operations whose handler ran and the tool, in order.
         open: What has begun and not ended: a handler by the name of its operation, ``model`` for a request.
         told: The statuses of the calls when the turn stopped the last time.
-        interrupted: The calls that were cut short in some run.
         asked: How many replies were asked for in this run.
         used: What the model reported, turns inside tools included.
         last: What the last reply of this turn used.
@@ -117,7 +116,6 @@ class World:
         self.started: list[tuple[str, str]] = []
         self.open: dict[object, str] = {}
         self.told: dict[str, str] = {}
-        self.interrupted: set[str] = set()
         self.asked = 0
         self.used = Usage()
         self.last = Usage()
@@ -159,7 +157,7 @@ class World:
         op = context.op
         again = any(op == before for before, _ in self.started)
         self.started.append((op, name))
-        if again and (name not in AGAIN or not self.unsettled(op)):
+        if again and (name not in AGAIN or self.told.get(op) not in ("cancelled", "outcome_unknown")):
             self.wrong.append(f"{op}, a call of {name} that ended as {self.told.get(op)}, ran again")
         if op in self.denied:
             self.wrong.append(f"{op} was denied and ran")
@@ -169,7 +167,6 @@ class World:
     def stopped(self, turn: Turn) -> None:
         """Remember what is told of each call where the turn has stopped."""
         self.told = {record.op: record.status for record in turn.records}
-        self.interrupted |= {op for op, status in self.told.items() if status in ("cancelled", "outcome_unknown")}
 
     def died(self, saved: Turn, begun: int) -> None:
         """The process of a turn has died when it had been saved; what came after that has not happened.
@@ -181,11 +178,6 @@ class World:
         del self.started[begun:]
         self.used = saved.usage
         self.stopped(saved)
-
-    def unsettled(self, op: str) -> bool:
-        """Whether a call was cut short and may run again, but has not."""
-        status = self.told.get(op)
-        return status in ("cancelled", "outcome_unknown") or (status == "not_executed" and op in self.interrupted)
 
     @contextmanager
     def working(self, what: str) -> Any:
