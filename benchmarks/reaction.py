@@ -209,22 +209,45 @@ async def turn_of(calls: int, seconds: float = 0.05) -> float:
 # --- the embedded model ----------------------------------------------------------------
 
 
-async def generation(repeats: int) -> list[Row]:
-    """Cancel real generations: seconds until the caller is free, and tokens that were still made."""
+async def embedded(context: int) -> tuple[Any, Callable[[], Row]]:
+    """The embedded model, and what its runtime says of its one place; tokens it has made count as its prompt's."""
     from toolturn.local import runtime
     from toolturn.local.weights import find
 
-    model = runtime.LocalModel(find(), context=1024)
+    model = runtime.LocalModel(find(), context=context)
     await model.load()
     (loaded,) = runtime._loaded.values()
     states = loaded._states
 
     def slot() -> Row:
-        """What the runtime says of itself; it counts the tokens of a prompt with those it has made after it."""
         request = urllib.request.Request(f"{states._address}/slots", headers={"Authorization": f"Bearer {states._key}"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=90) as answer:
             return json.load(answer)[0]
 
+    return model, slot
+
+
+async def ended(slot: Callable[[], Row]) -> Row:
+    while (now := await asyncio.to_thread(slot))["is_processing"]:  # noqa: ASYNC110 - nobody tells of its end
+        await asyncio.sleep(0.005)
+    return now
+
+
+async def reading(tokens: int) -> Row:
+    """Cancel while a prompt of so many tokens is read: seconds until the caller is free, and tokens that were read."""
+    model, slot = await embedded(2048)
+
+    async def start(ready: Ready) -> None:
+        asyncio.get_running_loop().call_later(0.3, ready)
+        await run_tool_loop((ChatMessage("user", "word " * tokens),), [], model)
+
+    seconds = await cancelled(start)
+    return {"kind": "reading", "seconds": seconds, "read": (await ended(slot))["n_prompt_tokens"]}
+
+
+async def generation(repeats: int) -> list[Row]:
+    """Cancel real generations: seconds until the caller is free, and tokens that were still made."""
+    model, slot = await embedded(1024)
     question = (ChatMessage("user", "Count from 1 to 500 in words."),)
     first = await model.complete(question, settings=ModelSettings(max_tokens=1))
     prompt = first.usage.input
@@ -246,10 +269,8 @@ async def generation(repeats: int) -> list[Row]:
 
         seconds = await cancelled(start)
         at_cancel = heard
-        while (now := await asyncio.to_thread(slot))["is_processing"]:  # noqa: ASYNC110 - nobody tells of its end
-            await asyncio.sleep(0.005)
         # the last token it made is one it has not read yet, and so not counted
-        made = now["n_prompt_tokens"] - prompt + 1
+        made = (await ended(slot))["n_prompt_tokens"] - prompt + 1
         rows.append({"kind": "generation", "seconds": seconds, "tokens_after": made - at_cancel})
     return [*rows, {"kind": "generation_worst", "tokens_after": max(row["tokens_after"] for row in rows)}]
 
