@@ -65,4 +65,5 @@ def _told(row: Fault, seen: Sequence[Sequence[str]]) -> Iterator[str]:
     if row.spoken is not None:
         spoken = "".join(what[1] for what in seen if what[0] == "text")
         if spoken.strip() != row.spoken.strip():
-            yield f"the stream of the answer gave {spoken!r:.80}"
+            text = repr(spoken)
+            yield f"the stream of the answer gave {text if len(text) <= 72 else f'{text[:68]}…{text[-1]}'}"
