@@ -20,7 +20,7 @@ def test_help_lists_every_command_and_costs_little(run: Run) -> None:
     done = run("--help")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0
-    for command in ("ask", "resume", "tools", "model"):
+    for command in ("ask", "resume", "tools", "persona", "model"):
         assert f"\n  {command} " in done.stdout
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert cpu < 1.5, "0.3 s on an idle machine; this bound only catches a heavy import"
