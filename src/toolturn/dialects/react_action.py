@@ -79,9 +79,10 @@ def tool_of(value: str, tools: KnownTools) -> str | None:
     if called is not None:
         return called["name"].rstrip(":.")
     first = _FIRST_WORD.match(value)
-    if first is not None and tools.resolve(first["name"].rstrip(".:")) is not None:
-        return first["name"].rstrip(".:")
-    return None
+    if first is None or tools.resolve(name := first["name"].rstrip(".:")) is None:
+        return None
+    others = (tools.resolve(word.strip(_AROUND).rstrip(".:;,")) for word in value.split()[1:])
+    return name if all(other is None for other in others) else None
 
 
 def read_action(block: str, tools: KnownTools, keys: Keys, *, blob: bool = False) -> Action | str | None:

@@ -25,8 +25,9 @@ class ReActPrompt:
     """The sentences a model is told.
 
     Args:
-        system: Stands at the end of the system message, or is it; ``{tools}`` becomes the list of the tools, and
-            ``{names}`` their names. Other braces stay as they are.
+        system: Stands at the end of the system message, or is it. ``{tools}`` becomes the list of the tools,
+            ``{names}`` their names, ``{first}`` the name of the first one and ``{example}`` a call of it. Other
+            braces stay as they are.
         answer: Asks for the answer when no more tools are allowed.
         required: Asks for a call when there has to be one.
         named: Asks for a call of the tool ``{name}``.
@@ -41,7 +42,7 @@ class ReActPrompt:
     named: str
 
     def __post_init__(self) -> None:
-        _check("system", self.system, {"tools"}, {"names"})
+        _check("system", self.system, {"tools"}, {"names", "first", "example"})
         _check("answer", self.answer, set(), set())
         _check("required", self.required, set(), set())
         _check("named", self.named, {"name"}, set())
@@ -64,13 +65,12 @@ PROMPTS: Mapping[str, ReActPrompt] = MappingProxyType(
             """You can use these tools:
 {tools}
 
-To use a tool, write these lines and stop:
-Thought: why you need it
-Action: the name of the tool
-Action Input: its arguments as a JSON object
-You are then told its result after "Observation:".
+To use a tool, write lines such as these and stop:
+Thought: I need {first}.
+{example}
 
-When you know the answer, or need no tool, write:
+Without a tool, or when you know the result, write:
+Thought: I know the answer.
 Final Answer: what you tell the user""",
             "Use no more tools. Write the Final Answer now, from the observations you have.",
             "You must use a tool now: write an Action.",
@@ -80,13 +80,12 @@ Final Answer: what you tell the user""",
             """Du kannst diese Werkzeuge benutzen:
 {tools}
 
-Um ein Werkzeug zu benutzen, schreibe genau diese Zeilen, mit den englischen Wörtern vor dem Doppelpunkt, und halte an:
-Thought: warum du es brauchst
-Action: der Name des Werkzeugs
-Action Input: seine Argumente als JSON-Objekt
-Danach steht sein Ergebnis hinter "Observation:".
+Um ein Werkzeug zu benutzen, schreibe solche Zeilen und halte an. Die englischen Wörter vor dem Doppelpunkt bleiben:
+Thought: Ich brauche {first}.
+{example}
 
-Wenn du die Antwort weißt oder kein Werkzeug brauchst, schreibe:
+Ohne Werkzeug, oder wenn du das Ergebnis kennst, schreibe:
+Thought: Ich weiß die Antwort.
 Final Answer: was du dem Benutzer auf Deutsch sagst""",
             "Benutze kein Werkzeug mehr. Schreibe jetzt die Final Answer aus dem, was du weißt.",
             "Du musst jetzt ein Werkzeug benutzen: schreibe eine Action.",
@@ -96,13 +95,12 @@ Final Answer: was du dem Benutzer auf Deutsch sagst""",
             """Puedes usar estas herramientas:
 {tools}
 
-Para usar una herramienta, escribe exactamente estas líneas, con las palabras inglesas antes de los dos puntos, y para:
-Thought: por qué la necesitas
-Action: el nombre de la herramienta
-Action Input: sus argumentos como objeto JSON
-Después verás su resultado tras "Observation:".
+Para usar una herramienta, escribe líneas como estas y para. Las palabras inglesas antes de los dos puntos no cambian:
+Thought: Necesito {first}.
+{example}
 
-Cuando sepas la respuesta o no necesites ninguna herramienta, escribe:
+Sin herramienta, o cuando conozcas el resultado, escribe:
+Thought: Sé la respuesta.
 Final Answer: lo que dices al usuario en español""",
             "No uses más herramientas. Escribe ahora la Final Answer con lo que sabes.",
             "Ahora debes usar una herramienta: escribe una Action.",
@@ -112,13 +110,12 @@ Final Answer: lo que dices al usuario en español""",
             """Tu peux utiliser ces outils :
 {tools}
 
-Pour utiliser un outil, écris exactement ces lignes, avec les mots anglais avant les deux-points, puis arrête-toi :
-Thought: pourquoi tu en as besoin
-Action: le nom de l'outil
-Action Input: ses arguments sous forme d'objet JSON
-Son résultat t'est donné ensuite après "Observation:".
+Pour utiliser un outil, écris des lignes comme celles-ci et arrête-toi. Les mots anglais avant les deux-points restent :
+Thought: J'ai besoin de {first}.
+{example}
 
-Quand tu connais la réponse ou n'as besoin d'aucun outil, écris :
+Sans outil, ou quand tu connais le résultat, écris :
+Thought: Je connais la réponse.
 Final Answer: ce que tu dis à l'utilisateur en français""",
             "N'utilise plus d'outil. Écris maintenant la Final Answer avec ce que tu sais.",
             "Tu dois maintenant utiliser un outil : écris une Action.",
@@ -128,13 +125,12 @@ Final Answer: ce que tu dis à l'utilisateur en français""",
             """Puoi usare questi strumenti:
 {tools}
 
-Per usare uno strumento, scrivi esattamente queste righe, con le parole inglesi prima dei due punti, e fermati:
-Thought: perché ti serve
-Action: il nome dello strumento
-Action Input: i suoi argomenti come oggetto JSON
-Poi leggi il suo risultato dopo "Observation:".
+Per usare uno strumento, scrivi righe come queste e fermati. Le parole inglesi prima dei due punti restano:
+Thought: Mi serve {first}.
+{example}
 
-Quando sai la risposta o non ti serve nessuno strumento, scrivi:
+Senza strumento, o quando sai il risultato, scrivi:
+Thought: So la risposta.
 Final Answer: ciò che dici all'utente in italiano""",
             "Non usare altri strumenti. Scrivi ora la Final Answer con quello che sai.",
             "Ora devi usare uno strumento: scrivi una Action.",
@@ -144,13 +140,12 @@ Final Answer: ciò che dici all'utente in italiano""",
             """Je kunt deze hulpmiddelen gebruiken:
 {tools}
 
-Schrijf om een hulpmiddel te gebruiken precies deze regels, met de Engelse woorden voor de dubbele punt, en stop dan:
-Thought: waarom je het nodig hebt
-Action: de naam van het hulpmiddel
-Action Input: de argumenten als JSON-object
-Daarna lees je het resultaat achter "Observation:".
+Schrijf om een hulpmiddel te gebruiken zulke regels en stop dan. De Engelse woorden voor de dubbele punt blijven:
+Thought: Ik heb {first} nodig.
+{example}
 
-Als je het antwoord weet of geen hulpmiddel nodig hebt, schrijf dan:
+Zonder hulpmiddel, of als je het resultaat weet, schrijf je:
+Thought: Ik weet het antwoord.
 Final Answer: wat je de gebruiker in het Nederlands vertelt""",
             "Gebruik geen hulpmiddelen meer. Schrijf nu het Final Answer met wat je weet.",
             "Je moet nu een hulpmiddel gebruiken: schrijf een Action.",
@@ -160,13 +155,12 @@ Final Answer: wat je de gebruiker in het Nederlands vertelt""",
             """Podes usar estas ferramentas:
 {tools}
 
-Para usar uma ferramenta, escreve exatamente estas linhas, com as palavras inglesas antes dos dois pontos, e para:
-Thought: porque precisas dela
-Action: o nome da ferramenta
-Action Input: os seus argumentos como objeto JSON
-Depois lês o resultado a seguir a "Observation:".
+Para usar uma ferramenta, escreve linhas como estas e para. As palavras inglesas antes dos dois pontos ficam:
+Thought: Preciso de {first}.
+{example}
 
-Quando souberes a resposta ou não precisares de nenhuma ferramenta, escreve:
+Sem ferramenta, ou quando souberes o resultado, escreve:
+Thought: Sei a resposta.
 Final Answer: o que dizes ao utilizador em português""",
             "Não uses mais ferramentas. Escreve agora a Final Answer com o que sabes.",
             "Agora tens de usar uma ferramenta: escreve uma Action.",
@@ -200,9 +194,35 @@ def system_text(prompt: ReActPrompt, tools: Sequence[ToolDef]) -> str:
         prompt: The prompt.
         tools: What is offered.
     """
-    listed = "\n".join(signature(tool) for tool in tools)
-    names = ", ".join(tool.name for tool in tools)
-    return prompt.system.replace("{names}", names).replace("{tools}", listed)
+    values = {
+        "tools": "\n".join(signature(tool) for tool in tools),
+        "names": ", ".join(tool.name for tool in tools),
+        "first": tools[0].name if tools else "",
+        "example": _example(tools[0]) if tools else "",
+    }
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), prompt.system)
+
+
+def _example(tool: ToolDef) -> str:
+    """A call of a tool with something in the place of each value that has to be there."""
+    schema: Any = tool.parameters
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    required = schema.get("required") if isinstance(schema, Mapping) else None
+    made: dict[str, Any] = {}
+    for name in required if isinstance(required, (list, tuple)) else ():
+        about = properties.get(name) if isinstance(properties, Mapping) else None
+        made[name] = _example_value(about if isinstance(about, Mapping) else {})
+    return f"Action: {tool.name}\nAction Input: {json.dumps(made, ensure_ascii=False, default=str)}"
+
+
+def _example_value(schema: Mapping[str, Any]) -> Any:
+    for key in ("examples", "enum"):
+        values = schema.get(key)
+        if isinstance(values, (list, tuple)) and values:
+            return values[0]
+    kinds: dict[Any, Any] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
+    kind = schema.get("type")
+    return kinds.get(kind, "...") if isinstance(kind, str) else "..."
 
 
 def signature(tool: ToolDef) -> str:
