@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
@@ -159,6 +160,15 @@ def test_servers_are_started_once_whatever_is_asked_and_end_with_the_toolbox(box
     box.close()
     assert ended(processes)
     assert box.tools == {}
+
+
+def test_making_the_toolbox_waits_for_no_server(command: dict[str, Any], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    (tmp_path / "waiting.py").write_text(f"open({str(tmp_path / 'go')!r}).read()\n{SERVER}")
+    made = McpToolBox(config={**command, "args": [str(tmp_path / "waiting.py"), command["args"][1]]}, bus=FakeBus())
+    (tmp_path / "go").write_text("now")
+    assert set(made.tools) == {"echo", "fail"}
+    made.close()
 
 
 def test_servers_answer_on_the_message_bus(command: dict[str, Any]) -> None:

@@ -280,6 +280,15 @@ def test_the_folder_itself_may_be_reached_through_a_link_of_the_user(outside: Ou
     assert run(tools, "read_file", {"path": "alias/todo.md"}) == "Milk\n"
 
 
+def test_a_link_that_takes_the_place_of_the_folder_itself_is_not_followed(outside: Outside) -> None:
+    outside.notes.rename(outside.place / "aside")
+    os.symlink("other", outside.notes)
+    said = outside.everything("notes/secret.txt") + outside.everything("notes")
+    assert SECRET not in said
+    assert all(line.startswith("refused: ") for line in said.splitlines())
+    assert sorted(path.name for path in (outside.place / "other").iterdir()) == ["inner.md", "secret.txt"]
+
+
 class Swapping:
     """A thread that swaps a name between what is inside and a link to what is outside, as fast as it can.
 

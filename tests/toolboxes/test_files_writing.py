@@ -292,6 +292,22 @@ def test_of_several_that_create_one_file_one_does(
     assert set(below(notes)) == {"todo.md", "one", "one/new.md"}
 
 
+def test_nothing_of_what_several_append_at_once_is_lost(tools: ToolSet, notes: Path) -> None:
+    start = threading.Barrier(6)
+
+    def write(number: int) -> None:
+        start.wait(10)
+        for _ in range(5):
+            call(tools, "write_file", path="todo.md", content=f"{number}\n", mode="append")
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted((notes / "todo.md").read_text().splitlines()) == sorted(["Milk", *"012345" * 5])
+
+
 def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
     tools: ToolSet, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

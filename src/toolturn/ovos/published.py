@@ -79,7 +79,9 @@ class PublishedToolBox(ToolBox):  # type: ignore[misc]
         self._published: tuple[ToolSet, dict[str, Any]] | None = None
         known = dict(config or {})
         self._timeout = _seconds(toolbox_id, known.get("timeout"))
+        self._made = False
         super().__init__(toolbox_id=toolbox_id, config=known, bus=bus)
+        self._made = True
 
     @property
     def toolset(self) -> ToolSet:
@@ -102,7 +104,8 @@ class PublishedToolBox(ToolBox):  # type: ignore[misc]
 
     def discover_tools(self) -> list[Any]:
         """Return the tools as OPM knows them; nothing is started or asked for anew."""
-        return list(self.tools.values())
+        # the base class asks while the toolbox is made, when nobody would hear what goes wrong
+        return list(self.tools.values()) if self._made else []
 
     def get_tool(self, name: str) -> Any:
         """Return a tool, or None; an unknown name changes nothing.

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
@@ -70,6 +71,8 @@ def files_toolbox(
         raise ValueError("read_bytes must be a whole number from 256 to 1000000")
     known = _folders(folders, write)
 
+    one_at_a_time = Lock()
+
     def place(text: str) -> Place:
         return place_of(text, known, hidden=hidden)
 
@@ -98,7 +101,8 @@ def files_toolbox(
 
     @tool(effect="once", approval=approval, timeout=_TIMEOUT, description="Write a text file.")
     def write_file(path: _File, content: str, mode: _Mode = "create") -> str:
-        return write_text(place(path), content, mode)
+        with one_at_a_time:  # two that append at once would each keep what was there before
+            return write_text(place(path), content, mode)
 
     tools = [list_files, read_file, search_files]
     return ToolSet([*tools, write_file] if any(folder.write for folder in known.values()) else tools)

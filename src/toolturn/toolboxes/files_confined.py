@@ -39,7 +39,7 @@ class Folder:
 
     Args:
         name: What its paths begin with.
-        path: Where it is.
+        path: Where it is, links resolved.
         write: Whether files in it may be written.
     """
 
@@ -161,7 +161,7 @@ def _check_part(part: str, hidden: bool) -> None:
     try:
         size = len(os.fsencode(part))
     except UnicodeEncodeError:
-        raise ToolError("path: it holds half a character") from None
+        raise ToolError("path: it holds a character that names can not have here") from None
     if size > MAX_NAME:
         raise ToolError(f"path: {shown_name(part)[:40]}… is too long for a name; use at most {MAX_NAME} bytes")
     if part.startswith(".") and not hidden:
@@ -211,8 +211,8 @@ def opened_folder(place: Place, *, make_for: str | None = None) -> int:
         OSError: It can not be opened.
     """
     try:
-        # links on the way to it are the user's own: it is the user who named it
-        folder = os.open(place.folder.path, _DIRECTORY)
+        # links of the user were resolved when the toolbox was made; one that takes its place later is nobody's word
+        folder = os.open(place.folder.path, _DIRECTORY | _NO_LINK)
     except OSError as exc:
         raise ToolError(f"the folder {place.folder.name} can not be opened: {_words(exc)}") from exc
     for depth, part in enumerate(place.parts):
