@@ -76,7 +76,7 @@ nightly: $(VENV)/.nightly
 	$(BIN)/toolturn conform --adapter toolturn --adapter toolturn_httpx2 --failures || failed=1; \
 	$(BIN)/python benchmarks/questions.py --set all --check || failed=1; \
 	$(BIN)/python benchmarks/setup_venvs.py --only handwritten_pyreqwest,server || failed=1; \
-	$(BIN)/python benchmarks/run.py --check --loads import,w1,w3,w5,events,w2,w3http || failed=1; \
+	$(BIN)/python benchmarks/run.py --check --loads import,w1,w3,w5,events,reaction,reaction_local,w2,w3http || failed=1; \
 	exit $$failed
 
 clean:

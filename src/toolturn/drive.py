@@ -195,7 +195,9 @@ class _Drive:
                         self._take(op, outcome)
                     if turn.phase == "ended":
                         break
-                    if task.cancelling() > before or (emit is not None and turn.phase == "tools"):
+                    if task.cancelling() > before or (
+                        emit is not None and turn.phase == "tools" and type(op) is CallTool
+                    ):
                         # a cancel that was asked for comes before the next call begins, and so does an audience that
                         # leaves when it hears of this one
                         await asyncio.sleep(0)

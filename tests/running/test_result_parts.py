@@ -247,6 +247,12 @@ def test_the_answer_of_a_direct_return_tool_is_the_text_of_its_parts() -> None:
     assert result.messages[-1].content == PARTS
 
 
+def test_where_the_answer_of_a_direct_return_tool_has_no_text_its_parts_are_named() -> None:
+    with ScriptedModel([ASKED]) as model:
+        result = run(run_tool_loop(HELLO, [function([PNG], return_direct=True)], model))
+    assert result.content.startswith("[image image/png")
+
+
 def test_a_result_with_parts_comes_back_from_its_json() -> None:
     with ScriptedModel([ASKED, "done"]) as model:
         result = run(run_tool_loop(HELLO, [function(PARTS)], model))

@@ -237,7 +237,7 @@ def open_records(turn: Turn) -> list[ToolCallRecord]:
         turn: The turn.
     """
     made = []
-    for place, (call, outcome) in enumerate(zip(turn._calls, turn._outcomes, strict=True)):
+    for place, outcome in enumerate(turn._outcomes):
         if outcome is None:
             outcome = closed(turn, place, "approval_required" if place in turn._waiting else "not_executed")
         made.append(outcome)

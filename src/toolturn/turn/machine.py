@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from .. import codec
 from ..codec import cause_of
+from ..content import as_text
 from ..errors import ToolLoopCancelledError, ToolLoopError, ToolLoopModelError, ToolLoopToolError
 from ..limits import Limits, OnLimit, Remaining
 from ..messages import ChatMessage, ChatResponse, Repair, ToolCall, ToolDef, Usage, text_of
@@ -65,9 +66,9 @@ class Turn:
         "_records",
         "_remaining",
         "_repeats",
-        "_started",
         "_retries",
         "_seen",
+        "_started",
         "_unasked",
         "_value",
         "_waiting",
@@ -328,7 +329,8 @@ class Turn:
         self._phase = "model"
         last = self._records[-1]
         if last.return_direct:
-            self._end(Ending(None, text_of(last.message.content), direct=True))
+            content = last.message.content
+            self._end(Ending(None, text_of(content) or as_text(content), direct=True))
         elif stuck is not None:
             self._reach(stuck, None)
 
