@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolturn.errors import InvalidToolArguments, ToolError
+from toolturn.toolboxes import files_confined, files_writing
 from toolturn.toolboxes.files import files_toolbox
 from toolturn.tools import ToolSet
 
@@ -155,6 +155,30 @@ def test_no_spelling_of_a_path_leads_out(outside: Outside, path: str) -> None:
     assert SECRET not in said
     assert "root:" not in said
     outside.untouched()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_spelling_of_a_path_leads_out_where_hidden_names_can_be_used(outside: Outside, path: str) -> None:
+    outside.tools = files_toolbox({"notes": outside.notes}, write=True, hidden=True)
+    said = outside.everything(path)
+    assert SECRET not in said
+    assert "root:" not in said
+    outside.untouched()
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/etc/passwd", "must begin with the name of a folder (notes), not with '/'"),
+        ("/notes/todo.md", "must begin with the name of a folder (notes), not with '/'"),
+        ("~/x", "not with '~'"),
+        ("notes/../x", 'must not hold ".."'),
+        ("a" * 1001, "use at most 1000 characters"),
+        ("a/" * 45, "use at most 40 folders"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused_with_what_to_write(outside: Outside, path: str, told: str) -> None:
+    assert told in run(outside.tools, "read_file", {"path": path})
 
 
 @pytest.mark.parametrize("path", [str(Path("x")), "secret.txt", "other/secret.txt", "notes-too"])
@@ -409,28 +433,50 @@ def test_pipes_sockets_and_devices_are_not_opened(outside: Outside, monkeypatch:
         assert "not found" in run(outside.tools, "search_files", {"text": "x" * 20})
 
 
-def test_a_pipe_that_takes_the_place_of_a_file_holds_nobody(outside: Outside) -> None:
-    from toolturn.toolboxes import files_confined
-
+@pytest.mark.parametrize("become", ["a pipe", "a link", "a device", "nothing"])
+@pytest.mark.parametrize("name", ["read_file", "search_files", "write_file"])
+def test_what_takes_the_place_of_a_file_between_two_looks_is_not_opened(
+    outside: Outside, monkeypatch: pytest.MonkeyPatch, become: str, name: str
+) -> None:
+    if become == "a device" and os.geteuid() != 0:
+        pytest.skip("only root makes devices")
     real = files_confined.check_regular
+    file, looks = outside.notes / "todo.md", []
 
     def swapped(known: os.stat_result, place: Any) -> None:
         real(known, place)
-        (outside.notes / "todo.md").unlink(missing_ok=True)
-        os.mkfifo(outside.notes / "todo.md")
+        looks.append(place)
+        # the first look of those who write is at what they would overwrite
+        if "todo" in place.shown and len(looks) == (2 if name == "write_file" else 1):
+            file.unlink()
+            if become == "a pipe":
+                os.mkfifo(file)
+            elif become == "a link":
+                os.symlink("../secret.txt", file)
+            elif become == "a device":
+                os.mknod(file, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files_confined, "check_regular", swapped)
-        began = time.monotonic()
-        tool = outside.tools.get("read_file")
-        assert tool is not None
+    (outside.notes / "sub" / "inner.md").unlink()
+    for module in (files_confined, files_writing):
+        monkeypatch.setattr(module, "check_regular", swapped)
+    arguments = {
+        "read_file": {"path": "todo.md"},
+        "search_files": {"text": "secret"},
+        "write_file": {"path": "todo.md", "content": "x", "mode": "append"},
+    }
+    open_before = _open_files()
+    began = time.monotonic()
+    said = run(outside.tools, name, arguments[name])
+    assert time.monotonic() - began < 10
+    assert looks
+    assert SECRET not in said
+    assert said.startswith("not found in 0 files" if name == "search_files" else "refused: ")
+    assert _open_files() == open_before
+    outside.untouched()
 
-        async def read() -> None:
-            with pytest.raises((ToolError, FileExistsError)):
-                await tool.execute(tool.validate('{"path": "todo.md"}'))
 
-        asyncio.run(asyncio.wait_for(read(), 20))
-        assert time.monotonic() - began < 10
+def _open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
 
 
 @pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="there is no /dev/zero")

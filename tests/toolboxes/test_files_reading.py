@@ -76,6 +76,7 @@ def test_text_in_common_encodings_is_read(tools: ToolSet, notes: Path, data: byt
         (b"\x7fELF\x02\x01\x01\0\0", "no text file"),
         (bytes(range(256)), "no text file"),
         (b"\x01\x02\x03\x04 text", "no text file"),
+        (b"a text with one null \0 in it, which no text has", "no text file"),
         ("text".encode("utf-16"), "UTF-16"),
         ("text".encode("utf-16-be").join([b"\xfe\xff", b""]), "UTF-16"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,12 @@ def test_a_file_is_overwritten_where_that_is_said(tools: ToolSet, notes: Path) -
     assert call(tools, "write_file", path="new.md", content="", mode="overwrite") == "created notes/new.md (0 bytes)"
     assert below(notes) == {"todo.md": "Bread\n", "new.md": ""}
     assert (notes / "todo.md").stat().st_mode == before.st_mode
+
+
+def test_a_program_that_is_overwritten_no_longer_runs_as_its_owner(tools: ToolSet, notes: Path) -> None:
+    (notes / "todo.md").chmod(0o4755)
+    call(tools, "write_file", path="todo.md", content="x", mode="overwrite")
+    assert stat.S_IMODE((notes / "todo.md").stat().st_mode) == 0o755
 
 
 def test_text_is_appended_where_that_is_said(tools: ToolSet, notes: Path) -> None:
