@@ -2,10 +2,11 @@
 
     python benchmarks/questions.py            # the first set: 26 questions for a tool, 4 for none
     python benchmarks/questions.py --set all  # and the ones that were kept apart while descriptions were written
+    python benchmarks/questions.py --dialect react  # through ReAct text instead of the grammar
     python benchmarks/questions.py --check    # exit code 1 when fewer than 24 right tools or 22 right results
 
 Each question is a process of its own at temperature 0, so the seconds are what a user waits on this machine,
-loading the file included.
+loading the file included; through ReAct all are asked in one process, and the first one loads the file.
 """
 
 from __future__ import annotations
@@ -125,8 +126,18 @@ def holds(text: str, value: str) -> bool:
     return re.search(rf"(?<![\d.]){re.escape(value.lower())}{tail}(?!\.?\d)", plain) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One call of a tool, as far as it is judged."""
+
+    tool: str
+    arguments: str
+    result: str
+    status: str
+
+
 def ask(question: Question) -> Outcome:
-    """Ask one question and judge what came of it."""
+    """Ask one question through the command line, which uses the grammar, and judge what came of it."""
     start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "toolturn.cli", "ask", "--json", question.text],
@@ -140,19 +151,47 @@ def ask(question: Question) -> Outcome:
         document = json.loads(done.stdout)
     except ValueError:
         return Outcome(question, False, False, False, seconds, done.stderr.strip())
-    records = document["tool_calls"]
-    content = document.get("content", "")
-    said = " ".join(f"{r['call']['name']}({r['call']['arguments']}) -> {r['message']['content']};" for r in records)
-    said += f" {content or document.get('message')}"
+    ran = [
+        Ran(r["call"]["name"], r["call"]["arguments"], r["message"]["content"], r["status"])
+        for r in document["tool_calls"]
+    ]
+    return judged(question, ran, document.get("content", ""), document.get("message") or "", seconds)
+
+
+def ask_by_react(question: Question) -> Outcome:
+    """Ask one question in this process, through ReAct text, and judge what came of it."""
+    import asyncio
+
+    from toolturn import ChatMessage, ModelSettings, ToolLoopError, run_tool_loop
+    from toolturn.dialects.react import ReActTools
+    from toolturn.local.runtime import LocalModel
+    from toolturn.local.weights import find
+    from toolturn.toolboxes import TOOLBOXES, toolboxes
+
+    model = ReActTools(LocalModel(find(None), settings=ModelSettings(temperature=0.0, max_tokens=256)))
+    asked = [ChatMessage("user", question.text)]
+    start = time.perf_counter()
+    content = failure = ""
+    try:
+        turn = run_tool_loop(asked, toolboxes(TOOLBOXES), model, on_limit="answer", tool_errors="report", nudges=1)
+        result = asyncio.run(turn)
+        content, records = result.content, result.tool_calls
+    except ToolLoopError as error:
+        failure, records = str(error), error.tool_calls
+    seconds = time.perf_counter() - start
+    ran = [Ran(r.call.name, r.call.arguments, str(r.message.content), r.status) for r in records]
+    return judged(question, ran, content, failure, seconds)
+
+
+def judged(question: Question, ran: list[Ran], content: str, failure: str, seconds: float) -> Outcome:
+    """Judge what came of a question."""
+    said = " ".join(f"{r.tool}({r.arguments}) -> {r.result};" for r in ran) + f" {content or failure}"
     if question.tool is None:
-        good = question.value is None or question.value in content.lower()
-        return Outcome(question, not records, not records, not records and good, seconds, said)
-    tool = bool(records) and records[0]["call"]["name"] == question.tool
+        good = bool(content) and (question.value is None or question.value in content.lower())
+        return Outcome(question, not ran, not ran, not ran and good, seconds, said)
+    tool = bool(ran) and ran[0].tool == question.tool
     value = question.value or ""
-    result = any(
-        r["call"]["name"] == question.tool and r["status"] == "ok" and holds(r["message"]["content"], value)
-        for r in records
-    )
+    result = any(r.tool == question.tool and r.status == "ok" and holds(r.result, value) for r in ran)
     answer = result and (question.tool == "current_time" or holds(content, value))
     return Outcome(question, tool, result, answer, seconds, said)
 
@@ -163,6 +202,7 @@ def main() -> int:
     parser.add_argument("--set", choices=["first", "apart", "all"], default="first")
     parser.add_argument("--check", action="store_true", help="exit code 1 when the first set falls short")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--dialect", choices=["grammar", "react"], default="grammar", help="how the model calls tools")
     options = parser.parse_args()
     sets = {"first": FIRST, "apart": APART}
     wanted = sets if options.set == "all" else {options.set: sets[options.set]}
@@ -170,7 +210,7 @@ def main() -> int:
     for name, questions in wanted.items():
         outcomes = []
         for question in questions:
-            outcome = ask(question)
+            outcome = ask_by_react(question) if options.dialect == "react" else ask(question)
             outcomes.append(outcome)
             good = outcome.tool and outcome.result and outcome.answer
             sys.stderr.write(f"{'ok  ' if good else 'MISS'} {outcome.seconds:5.1f} s  {question.text}\n")

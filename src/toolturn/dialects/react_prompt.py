@@ -26,8 +26,8 @@ class ReActPrompt:
 
     Args:
         system: Stands at the end of the system message, or is it. ``{tools}`` becomes the list of the tools,
-            ``{names}`` their names, ``{first}`` the name of the first one and ``{example}`` a call of it. Other
-            braces stay as they are.
+            ``{names}`` their names, ``{tasks}`` the first sentence of each description, ``{first}`` the name of the
+            first one and ``{example}`` a call of it. Other braces stay as they are.
         answer: Asks for the answer when no more tools are allowed.
         required: Asks for a call when there has to be one.
         named: Asks for a call of the tool ``{name}``.
@@ -42,7 +42,7 @@ class ReActPrompt:
     named: str
 
     def __post_init__(self) -> None:
-        _check("system", self.system, {"tools"}, {"names", "first", "example"})
+        _check("system", self.system, {"tools"}, {"names", "tasks", "first", "example"})
         _check("answer", self.answer, set(), set())
         _check("required", self.required, set(), set())
         _check("named", self.named, {"name"}, set())
@@ -62,7 +62,9 @@ def _check(field: str, text: str, needed: set[str], allowed: set[str]) -> None:
 PROMPTS: Mapping[str, ReActPrompt] = MappingProxyType(
     {
         "en": ReActPrompt(
-            """You can use these tools:
+            """Use a tool to {tasks}. Otherwise answer directly.
+
+You can use these tools:
 {tools}
 
 To use a tool, write lines such as these and stop:
@@ -197,10 +199,17 @@ def system_text(prompt: ReActPrompt, tools: Sequence[ToolDef]) -> str:
     values = {
         "tools": "\n".join(signature(tool) for tool in tools),
         "names": ", ".join(tool.name for tool in tools),
+        "tasks": _tasks(tools),
         "first": tools[0].name if tools else "",
         "example": _example(tools[0]) if tools else "",
     }
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), prompt.system)
+
+
+def _tasks(tools: Sequence[ToolDef]) -> str:
+    # a small model calls a tool only if it is told what for before it reads the list
+    tasks = [_one_line(tool.description).partition(". ")[0].rstrip(".") or tool.name for tool in tools]
+    return "; ".join(task[:1].lower() + task[1:] for task in tasks)
 
 
 def _example(tool: ToolDef) -> str:

@@ -77,23 +77,30 @@ def read_reply(
 class _Flow:
     """Text that is handed on as it comes, without blanks at its ends."""
 
-    __slots__ = ("_blanks", "kind", "pieces")
+    __slots__ = ("_begins", "_blanks", "kind", "pieces")
 
     def __init__(self, kind: Literal["text", "reasoning"]) -> None:
         self.kind = kind
         self.pieces: list[str] = []
         self._blanks: list[str] = []
+        self._begins = True
 
     def add(self, text: str, shown: list[Delta]) -> None:
         body = text.rstrip()
         if not body:
-            if self.pieces and text:
+            if not self._begins:
                 self._blanks.append(text)
             return
-        piece = "".join((*self._blanks, body)) if self.pieces else body.lstrip()
+        piece = "".join((*self._blanks, body.lstrip() if self._begins else body))
+        self._begins = False
         self._blanks = [text[len(body) :]]
         self.pieces.append(piece)
         shown.append(Delta(piece, self.kind))
+
+    def begin_paragraph(self) -> None:
+        if self.pieces:
+            self._blanks = ["\n\n"]
+            self._begins = True
 
     @property
     def whole(self) -> str:
@@ -200,7 +207,7 @@ class ReplyReader:
             return False
         if bare[0] in _UNCERTAIN and len(self._head) < _LONGEST_TAG:
             return False
-        if self._fenced:
+        if self._fenced and self._state != "held":
             return not _FENCE.match(bare)
         if _FENCE.match(bare) or _OPENER.match(bare) or _CLOSER.match(bare) or begins_with_markup(bare):
             return False
@@ -219,7 +226,23 @@ class ReplyReader:
             )
         if self._keys.may_begin(self._head):
             return False
-        return self._state in ("prose", "final")
+        if self._state not in ("start", "held"):
+            return self._state in ("prose", "final")
+        if self._wrapper is not None or (self._state == "start" and (_JSON.match(bare) or bare[0] == "`")):
+            return False
+        # only what is long enough to be no thought is handed on before its line has ended
+        if self._held_chars + sum(map(len, self._line)) <= self._hold:
+            return False
+        return self._fenced or self._lone_end("".join(self._line)) is None
+
+    def _lone_end(self, line: str) -> re.Match[str] | None:
+        """Where a thought that began in the prompt ends within a line; behind what was handed on it is text."""
+        found = _CLOSER.search(line)
+        if found is None or is_quoted(line, found.start()):
+            return None
+        if self._state in ("start", "held") and line[: found.start()].strip():
+            return found if self._held_chars + found.end() <= self._hold else None
+        return found
 
     # --- lines -----------------------------------------------------------------------------
 
@@ -265,8 +288,8 @@ class ReplyReader:
 
     def _after_lone_end(self, line: str, *, begins: bool) -> str | None:
         """The rest of a line in which a marked thought ends that began in the prompt; None where none does."""
-        found = _CLOSER.search(line)
-        if found is None or is_quoted(line, found.start()):
+        found = self._lone_end(line)
+        if found is None:
             return None
         if begins and line[: found.start()].strip():
             return None
@@ -487,8 +510,7 @@ class ReplyReader:
     def _answer(self, key: Key, end: str) -> None:
         self._state = "final"
         self._drops = False
-        if self._text.pieces:
-            self._text.add("\n\n", self._shown)
+        self._text.begin_paragraph()
         rest = key.rest
         if key.open_mark and (marks := _END_MARKS.search(rest)) is not None:
             rest = rest[: marks.start()]
@@ -583,6 +605,7 @@ class ReplyReader:
         return (
             found is not None
             and self._state in ("start", "held")
+            and self._held_chars + len(line) <= self._hold
             and self._tools.resolve(found["name"].strip("\"'[]")) is not None
         )
 
