@@ -97,8 +97,9 @@ class ReActTools(ChatModel):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Those of the model, and tools."""
-        return replace(self._model.capabilities, tools=True, tool_choice_none=True)
+        """Those of the model, and tools; an answer in a form only where no tools are offered."""
+        able = self._model.capabilities
+        return replace(able, tools=True, tool_choice_none=True, answers="alone" if able.answers else "")
 
     def __repr__(self) -> str:
         return f"<ReActTools {self._model!r}>"
@@ -186,6 +187,9 @@ class ReActTools(ChatModel):
         if not offered and not worked:
             plain = None if settings is None else replace(settings, tool_choice=None)
             return _Request(messages, plain, None, (), False, False)
+        if not offered and given.answer is not None:  # the reply is held to a form, which has no room for key words
+            folded = tuple(_fold(messages, "", "", images=self._model.capabilities.images))
+            return _Request(folded, replace(given, tool_choice=None), None, (), False, False)
         if not offered:
             ask = self._prompt.answer
         system = system_text(self._prompt, tools) if tools else ""
@@ -194,7 +198,7 @@ class ReActTools(ChatModel):
         stop = (*given.stop, STOP) if stops else given.stop
         reader = ReplyReader(known_tools(offered), keys=self._keys, hold=self._hold, calls=bool(offered))
         if settings is not None or stops:
-            settings = replace(given, stop=stop, tool_choice=None)
+            settings = replace(given, stop=stop, tool_choice=None, answer=None)
         return _Request(folded, settings, reader, offered, must, stops)
 
     def _without_stop(self, error: ModelRequestError, request: _Request, settings: ModelSettings | None) -> _Request:

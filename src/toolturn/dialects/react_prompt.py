@@ -67,12 +67,12 @@ PROMPTS: Mapping[str, ReActPrompt] = MappingProxyType(
 You can use these tools:
 {tools}
 
-To use a tool, write lines such as these and stop:
+To use a tool, write for example these lines and stop:
 Thought: I need {first}.
 {example}
 
-Without a tool, or when you know the result, write:
-Thought: I know the answer.
+Without a tool, write:
+Thought: I need no tool.
 Final Answer: what you tell the user""",
             "Use no more tools. Write the Final Answer now, from the observations you have.",
             "You must use a tool now: write an Action.",
@@ -86,8 +86,8 @@ Um ein Werkzeug zu benutzen, schreibe solche Zeilen und halte an. Die englischen
 Thought: Ich brauche {first}.
 {example}
 
-Ohne Werkzeug, oder wenn du das Ergebnis kennst, schreibe:
-Thought: Ich weiß die Antwort.
+Ohne Werkzeug schreibe:
+Thought: Ich brauche kein Werkzeug.
 Final Answer: was du dem Benutzer auf Deutsch sagst""",
             "Benutze kein Werkzeug mehr. Schreibe jetzt die Final Answer aus dem, was du weißt.",
             "Du musst jetzt ein Werkzeug benutzen: schreibe eine Action.",
@@ -101,8 +101,8 @@ Para usar una herramienta, escribe líneas como estas y para. Las palabras ingle
 Thought: Necesito {first}.
 {example}
 
-Sin herramienta, o cuando conozcas el resultado, escribe:
-Thought: Sé la respuesta.
+Sin herramienta, escribe:
+Thought: No necesito herramienta.
 Final Answer: lo que dices al usuario en español""",
             "No uses más herramientas. Escribe ahora la Final Answer con lo que sabes.",
             "Ahora debes usar una herramienta: escribe una Action.",
@@ -116,8 +116,8 @@ Pour utiliser un outil, écris des lignes comme celles-ci et arrête-toi. Les mo
 Thought: J'ai besoin de {first}.
 {example}
 
-Sans outil, ou quand tu connais le résultat, écris :
-Thought: Je connais la réponse.
+Sans outil, écris :
+Thought: Je n'ai pas besoin d'outil.
 Final Answer: ce que tu dis à l'utilisateur en français""",
             "N'utilise plus d'outil. Écris maintenant la Final Answer avec ce que tu sais.",
             "Tu dois maintenant utiliser un outil : écris une Action.",
@@ -131,8 +131,8 @@ Per usare uno strumento, scrivi righe come queste e fermati. Le parole inglesi p
 Thought: Mi serve {first}.
 {example}
 
-Senza strumento, o quando sai il risultato, scrivi:
-Thought: So la risposta.
+Senza strumento, scrivi:
+Thought: Non mi serve uno strumento.
 Final Answer: ciò che dici all'utente in italiano""",
             "Non usare altri strumenti. Scrivi ora la Final Answer con quello che sai.",
             "Ora devi usare uno strumento: scrivi una Action.",
@@ -146,8 +146,8 @@ Schrijf om een hulpmiddel te gebruiken zulke regels en stop dan. De Engelse woor
 Thought: Ik heb {first} nodig.
 {example}
 
-Zonder hulpmiddel, of als je het resultaat weet, schrijf je:
-Thought: Ik weet het antwoord.
+Zonder hulpmiddel schrijf je:
+Thought: Ik heb geen hulpmiddel nodig.
 Final Answer: wat je de gebruiker in het Nederlands vertelt""",
             "Gebruik geen hulpmiddelen meer. Schrijf nu het Final Answer met wat je weet.",
             "Je moet nu een hulpmiddel gebruiken: schrijf een Action.",
@@ -161,8 +161,8 @@ Para usar uma ferramenta, escreve linhas como estas e para. As palavras inglesas
 Thought: Preciso de {first}.
 {example}
 
-Sem ferramenta, ou quando souberes o resultado, escreve:
-Thought: Sei a resposta.
+Sem ferramenta, escreve:
+Thought: Não preciso de ferramenta.
 Final Answer: o que dizes ao utilizador em português""",
             "Não uses mais ferramentas. Escreve agora a Final Answer com o que sabes.",
             "Agora tens de usar uma ferramenta: escreve uma Action.",
