@@ -130,5 +130,5 @@ def test_a_turn_stopped_anywhere_can_be_saved_and_ends_as_it_would_have_ended(wh
             break
     else:
         raise AssertionError("the turn does not end")
-    assert stopped > 2
+    assert stopped > 1
     assert alike > 0 or plan.tool_errors == "raise"

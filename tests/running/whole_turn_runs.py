@@ -247,6 +247,7 @@ async def _interrupted(run: Run, main: Callable[[], Any]) -> Any:
         if task.done():
             return
         run.struck = True
+        struck.append(loop.time())
         match stop.kind:
             case "task":
                 task.cancel()
@@ -260,10 +261,13 @@ async def _interrupted(run: Run, main: Callable[[], Any]) -> Any:
                 thread.join()
 
     scopes: list[asyncio.Timeout] = []
+    struck: list[float] = []
     steps.strike = strike
     task = asyncio.ensure_future(bounded() if stop.kind == "timeout" else main())
     try:
         await asyncio.wait((task,))
+        if struck and (took := loop.time() - struck[0]) > GRACE + 1e-6:
+            run.faults.append(f"it took {took} seconds to stop")
         run.reached = steps.reached
         left(run)
         return task.result()
@@ -369,6 +373,9 @@ def _look_at_the_calls(run: Run) -> None:
     assert len(set(called)) == len(called)
     status = {record.op: record.status for record in turn.records}
     assert len(status) == len(called)
+    if "approval_required" in status.values():
+        batch = f"t{turn.iterations}."
+        assert not any(op.startswith(batch) for op, _ in world.started), "a part of a batch ran before it was approved"
     for op, name in world.started:
         told = status.get(op, "not told")
         assert told not in (*NEVER_BEGUN, "not told"), f"{op}, a call of {name}, had begun and is told as {told}"
