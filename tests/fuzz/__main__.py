@@ -17,11 +17,13 @@ from typing import Any
 
 import atheris
 
-with atheris.instrument_imports(include=["toolturn.models", "toolturn.arguments"]):
+with atheris.instrument_imports(include=["toolturn.models", "toolturn.arguments", "toolturn.dialects"]):
     from toolturn.arguments import mend_arguments
+    from toolturn.dialects.react_text import ReplyReader, read_reply
     from toolturn.errors import InvalidToolArguments, ModelError
     from toolturn.messages import ChatMessage, ChatResponse, ToolDef
     from toolturn.models.ingest import ingest
+    from toolturn.models.ingest.names import KnownTools
     from toolturn.models.ingest.streamed import ShownText
     from toolturn.models.schema import UnusableTool, fit, profile_named
     from toolturn.models.sse import EventDecoder
@@ -95,11 +97,26 @@ def schemas(data: bytes) -> None:
         json.dumps(made.parameters, allow_nan=False)
 
 
+def react(data: bytes) -> None:
+    if not data:
+        return
+    step, hold = data[0] % 16 + 1, (0, 20, 200)[data[0] % 3]
+    text = data[1:].decode("utf-8", "replace")
+    reader = ReplyReader(KnownTools(TOOLS), hold=hold)
+    shown = [delta for at in range(0, len(text), step) for delta in reader.feed(text[at : at + step])]
+    reply, rest = reader.close()
+    assert reply == read_reply(text, TOOLS, hold=hold)
+    assert "".join(delta.text for delta in shown + rest if delta.kind == "text") == reply.text
+    assert all(action.name.casefold()[:1] in text.casefold() for action in reply.actions)
+    ChatResponse(reply.text, reply.thought)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "arguments": arguments,
     "replies": replies,
     "streams": streams,
     "schemas": schemas,
+    "react": react,
 }
 
 
@@ -110,7 +127,10 @@ def seeds(target: str) -> Iterator[bytes]:
             given = json.loads(line).get("input")
             if not isinstance(given, dict):
                 continue
-            if target == "streams":
+            if target == "react":
+                for text in given.get("texts", ()):
+                    yield b"\x04" + text.replace("search", "get_temp").replace('"q"', '"city"').encode()
+            elif target == "streams":
                 if "chunks" in given:
                     events = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in given["chunks"])
                     yield b"\x07" + events.encode() + b"data: [DONE]\n\n"

@@ -91,7 +91,7 @@ _MARK = r"[ \t]{0,40}(?P<mark>[*_#][*_# \t]{0,20})?"
 _COLON = re.compile(_MARK + r"(?P<label>[^\W\d_](?:[\w \t’'()\-]{0,48}[\w)])?)[ \t]*[*_`]*[ \t]*[:：]")
 _WORDED = re.compile(
     _MARK + r"(?P<label>[^\W\d_][\w’'\-]*(?:[ \t]+[\w’'\-]+){0,3}?)"
-    r"(?:(?P<bold>[*_]{1,3}|(?<=_)_)[ \t]*|[ \t]+(?P<dash>[-–—=]+>?)[ \t]+|[ \t]*(?P<end>\Z)"
+    r"(?:(?P<bold>[*_]++)[ \t]*(?![ \t:：])|[ \t]+(?P<dash>[-–—=]+>?)[ \t]+|[ \t]*(?P<end>\Z)"
     r"|[ \t]*(?P<value>(?=[{\[\"`]))|(?P<blank>[ \t]+)(?=[^\s\-–—=*_:：]))"
 )
 _LABEL_SO_FAR = re.compile(_MARK + r"(?P<label>(?:[^\W\d_][\w \t’'()\-]{0,60})?)(?P<after>[*_`–—=> \t]*)")
@@ -148,16 +148,16 @@ class Keys:
         Args:
             line: A line, or its beginning.
         """
+        # what needs no colon comes first, so that a line means the same while it arrives
+        found = _WORDED.match(line)
+        while found is not None:
+            known = self._kinds.get(folded(found["label"]))
+            if known is not None and self._counts(found, known[0]):
+                return self._made(line, found.end(), None if found["bold"] else found["mark"], known)
+            found = self._longer(line, found)
         found = _COLON.match(line)
         if found is not None and (known := self._kinds.get(folded(found["label"]))) is not None:
             return self._made(line, found.end(), found["mark"], known)
-        found = _WORDED.match(line)
-        while found is not None:
-            label = found["label"]
-            known = self._kinds.get(folded(label))
-            if known is not None and self._counts(found, known[0], line):
-                return self._made(line, found.end(), None if found["bold"] else found["mark"], known)
-            found = self._longer(line, found)
         return None
 
     @staticmethod
@@ -167,7 +167,7 @@ class Keys:
         return _worded(words).match(line) if words <= 4 else None
 
     @staticmethod
-    def _counts(found: re.Match[str], kind: Kind, line: str) -> bool:
+    def _counts(found: re.Match[str], kind: Kind) -> bool:
         """Whether a key word without a colon is one."""
         marked = bool(found["mark"])
         if found["bold"] is not None:
