@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from toolturn.turn import rules
-from toolturn.turn.machine import Phase
+from toolturn.turn.state import Phase
 
 from .parts import error_of
 from .transitions import COMMAND, HEAD, PAGE, SECTIONS, columns, page

@@ -8,19 +8,16 @@ does not enter the transcript.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..errors import ToolLoopMalformedResponseError
 from ..messages import ChatMessage, ChatResponse, text_of
 from ..results import ToolCallRecord
 from .limiting import refusal_at
 from .rules import Refusal
-
-if TYPE_CHECKING:
-    from .machine import Turn
+from .state import State
 
 
-def refusal_of_answer(turn: Turn, response: ChatResponse, *, fits: bool, unfit: str) -> Refusal | None:
+def refusal_of_answer(turn: State, response: ChatResponse, *, fits: bool, unfit: str) -> Refusal | None:
     """Return why a reply without calls is not the answer that is wanted, or None.
 
     Args:
@@ -42,7 +39,7 @@ def refusal_of_answer(turn: Turn, response: ChatResponse, *, fits: bool, unfit: 
     return None
 
 
-def ask_again(turn: Turn, refusal: Refusal, response: ChatResponse) -> Refusal | None:
+def ask_again(turn: State, refusal: Refusal, response: ChatResponse) -> Refusal | None:
     """Have the turn ask once more what was refused, or return the refusal that it ends with.
 
     Args:
@@ -65,20 +62,20 @@ def ask_again(turn: Turn, refusal: Refusal, response: ChatResponse) -> Refusal |
     return None
 
 
-def asked_again(turn: Turn) -> tuple[ChatMessage, ...]:
+def asked_again(turn: State) -> tuple[ChatMessage, ...]:
     """Return the messages, in front of which the transcript stands, that ask a model once more."""
     nudge = ChatMessage("user", turn._nudge)
     return (ChatMessage("assistant", turn._draft), nudge) if turn._draft.strip() else (nudge,)
 
 
-def must_call(turn: Turn) -> str:
+def must_call(turn: State) -> str:
     """Return the tool that the next reply has to call, because no other can end the turn in it any more; or nothing."""
     if turn.limits.iterations - turn.iterations > 1 or (turn.typed and turn.on_limit == "answer"):
         return ""
     return turn.required
 
 
-def not_the_end(turn: Turn, record: ToolCallRecord) -> ToolCallRecord:
+def not_the_end(turn: State, record: ToolCallRecord) -> ToolCallRecord:
     """Return the record of a direct-return tool that the turn does not have to end in: an observation like others."""
     if record.return_direct and record.call.name != turn.required:
         return replace(record, return_direct=False)

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from ..content import as_text
 from ..errors import ToolLoopApprovalRequired
-from ..messages import ChatMessage, ToolCall
-from ..results import Approval, ToolCallRecord, ToolStatus
+from ..messages import ChatMessage, ToolCall, text_of
+from ..results import Approval, ToolCallRecord
 from ..transcript import closing_content
 from . import limiting, repeating
 from .ending import Ending
 from .ops import ApprovalPending, AskApproval, CallTool, Outcome, ToolTraits, digest_of
 from .rules import Refusal
-
-if TYPE_CHECKING:
-    from .machine import Turn
+from .state import State
 
 
-def accept(turn: Turn, calls: list[ToolCall]) -> None:
+def accept(turn: State, calls: list[ToolCall]) -> None:
     """Take a batch that was judged good.
 
     Args:
@@ -42,7 +40,7 @@ def accept(turn: Turn, calls: list[ToolCall]) -> None:
         look_for_approvals(turn)
 
 
-def traits_of(turn: Turn, call: ToolCall) -> ToolTraits | None:
+def traits_of(turn: State, call: ToolCall) -> ToolTraits | None:
     """Return what the turn knows of the tool that a call names."""
     return turn.traits.get(call.name) if isinstance(call.name, str) else None
 
@@ -50,7 +48,7 @@ def traits_of(turn: Turn, call: ToolCall) -> ToolTraits | None:
 # --- approval ----------------------------------------------------------------------------
 
 
-def look_for_approvals(turn: Turn) -> None:
+def look_for_approvals(turn: State) -> None:
     """Have the turn wait for the approval of each open call that needs one and has none.
 
     Args:
@@ -66,7 +64,7 @@ def look_for_approvals(turn: Turn) -> None:
         turn._phase = "approval"
 
 
-def ask_for_the_rest(turn: Turn) -> None:
+def ask_for_the_rest(turn: State) -> None:
     """Have a turn that was saved on its way ask for each approval its tools want now.
 
     Args:
@@ -76,7 +74,7 @@ def ask_for_the_rest(turn: Turn) -> None:
     look_for_approvals(turn)
 
 
-def next_approval(turn: Turn) -> tuple[AskApproval]:
+def next_approval(turn: State) -> tuple[AskApproval]:
     """Return the next question."""
     place = turn._unasked[0]
     call = turn._calls[place]
@@ -84,7 +82,7 @@ def next_approval(turn: Turn) -> tuple[AskApproval]:
     return (AskApproval(op, turn.turn_id, call, place, limiting.remaining(turn, call)),)
 
 
-def take_approval(turn: Turn, op: AskApproval, outcome: Outcome) -> None:
+def take_approval(turn: State, op: AskApproval, outcome: Outcome) -> None:
     """Take the answer to a question.
 
     Args:
@@ -113,7 +111,7 @@ def take_approval(turn: Turn, op: AskApproval, outcome: Outcome) -> None:
         _go_on(turn)
 
 
-def decide(turn: Turn, place: int, approval: Approval) -> None:
+def decide(turn: State, place: int, approval: Approval) -> None:
     """Bind a decision to the call it was given for.
 
     Args:
@@ -149,7 +147,7 @@ def denied(op: str, call: ToolCall, approval: Approval) -> ToolCallRecord:
     return ToolCallRecord(call, message, False, op, "denied")
 
 
-def take_approvals(turn: Turn, given: Mapping[str, Approval | bool]) -> None:
+def take_approvals(turn: State, given: Mapping[str, Approval | bool]) -> None:
     """Take decisions that were made while the turn was stopped.
 
     Args:
@@ -177,16 +175,16 @@ def take_approvals(turn: Turn, given: Mapping[str, Approval | bool]) -> None:
         _go_on(turn)
 
 
-def _go_on(turn: Turn) -> None:
+def _go_on(turn: State) -> None:
     turn._phase = "tools"
     if not turn._left:
-        turn._settle()
+        settle(turn)
 
 
 # --- tools -------------------------------------------------------------------------------
 
 
-def tool_ops(turn: Turn) -> tuple[CallTool, ...]:
+def tool_ops(turn: State) -> tuple[CallTool, ...]:
     """Return the calls that may run now: one, or several parallel ones.
 
     Args:
@@ -211,7 +209,7 @@ def tool_ops(turn: Turn) -> tuple[CallTool, ...]:
     return tuple(ops)
 
 
-def _tool_op(turn: Turn, place: int) -> CallTool:
+def _tool_op(turn: State, place: int) -> CallTool:
     limits, call, iterations = turn.limits, turn._calls[place], turn.iterations
     return CallTool(
         f"t{iterations}.{place}",
@@ -225,41 +223,12 @@ def _tool_op(turn: Turn, place: int) -> CallTool:
     )
 
 
-def _parallel(turn: Turn, call: ToolCall) -> bool:
+def _parallel(turn: State, call: ToolCall) -> bool:
     traits = traits_of(turn, call)
     return traits is not None and traits.parallel
 
 
-def open_records(turn: Turn) -> list[ToolCallRecord]:
-    """Return the records of the batch, in which calls that are still open appear closed.
-
-    Args:
-        turn: The turn.
-    """
-    made = []
-    for place, outcome in enumerate(turn._outcomes):
-        if outcome is None:
-            outcome = closed(turn, place, "approval_required" if place in turn._waiting else "not_executed")
-        made.append(outcome)
-    return made
-
-
-def closed(turn: Turn, place: int, status: ToolStatus) -> ToolCallRecord:
-    """Return the record of a call that has no outcome.
-
-    Args:
-        turn: The turn.
-        place: The call's place in the batch.
-        status: What is to be said of it; of one that has begun only that its outcome is not known.
-    """
-    call = turn._calls[place]
-    if turn._started >> place & 1:
-        status = "outcome_unknown"
-    message = ChatMessage("tool", closing_content(status), None, call.id)
-    return ToolCallRecord(call, message, False, f"t{turn.iterations}.{place}", status)
-
-
-def look_for_repeats(turn: Turn, most: int) -> Refusal | None:
+def look_for_repeats(turn: State, most: int) -> Refusal | None:
     """Return the limit of a batch whose calls repeat themselves; a result that does is told so once.
 
     Args:
@@ -275,3 +244,26 @@ def look_for_repeats(turn: Turn, most: int) -> Refusal | None:
         elif count > most:
             stuck = repeating.refusal_of_repeats(record, count)
     return stuck
+
+
+def settle(turn: State) -> None:
+    """Move a finished batch into the transcript and the audit.
+
+    Args:
+        turn: The turn, whose calls all have their outcome.
+    """
+    stuck = None if turn.limits.repeats is None else look_for_repeats(turn, turn.limits.repeats)
+    for record in turn._outcomes:
+        assert record is not None
+        turn._messages.append(record.message)
+        turn._records.append(record)
+    turn._calls = []
+    turn._outcomes = []
+    turn._approvals = []
+    turn._phase = "model"
+    last = turn._records[-1]
+    if last.return_direct:
+        content = last.message.content
+        turn._end(Ending(None, text_of(content) or as_text(content), direct=True))
+    elif stuck is not None:
+        limiting.reach(turn, stuck, None)

@@ -1,19 +1,15 @@
-"""Why a turn ended; its error or result is made of this and of the state when it is asked for."""
+"""Why a turn ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import errors
 from ..codec import plain, response_from_dict, response_to_dict
 from ..errors import ErrorCause, ToolLoopError
 from ..messages import ChatResponse
-from ..results import ToolLoopResult
-
-if TYPE_CHECKING:
-    from .machine import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,42 +33,6 @@ class Ending:
     exception: BaseException | None = None
     limit: str | None = None
     direct: bool = False
-
-
-def exit_of(turn: Turn, ending: Ending) -> ToolLoopResult | ToolLoopError:
-    """Return the result or the error of a turn.
-
-    Args:
-        turn: The turn, which has ended.
-        ending: Why.
-    """
-    if ending.error is None:
-        return ToolLoopResult(
-            ending.text,
-            turn.messages,
-            turn.records,
-            turn.iterations,
-            ending.direct,
-            turn.usage,
-            turn.turn_id,
-            None if turn._limit is None else turn._limit.limit,
-            tuple(turn.repairs),
-            turn._value,
-        )
-    error = ending.error(
-        ending.text,
-        messages=turn.messages,
-        tool_calls=turn.records,
-        iterations=turn.iterations,
-        rejected_response=ending.rejected,
-        usage=turn.usage,
-        turn_id=turn.turn_id,
-        state=turn.to_json(),
-        cause=ending.cause,
-        repairs=turn.repairs,
-    )
-    error.__cause__ = ending.exception
-    return error
 
 
 def ending_to_dict(ending: Ending) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..errors import (
     ToolLoopCostLimitError,
@@ -14,11 +13,10 @@ from ..errors import (
     ToolLoopTokenLimitError,
 )
 from ..limits import Limits, Remaining
-from ..messages import ToolCall, Usage
+from ..messages import ChatResponse, ToolCall, Usage
+from .ending import Ending
 from .rules import Refusal
-
-if TYPE_CHECKING:
-    from .machine import Turn
+from .state import State
 
 SPENT: Mapping[str, type[ToolLoopError]] = {
     "tokens": ToolLoopTokenLimitError,
@@ -28,7 +26,7 @@ SPENT: Mapping[str, type[ToolLoopError]] = {
 """The limits at which nothing more may start, not even a last answer."""
 
 
-def spent_out(turn: Turn) -> Refusal | None:
+def spent_out(turn: State) -> Refusal | None:
     """Return the limit at which nothing more may start, or None.
 
     Args:
@@ -44,7 +42,7 @@ def spent_out(turn: Turn) -> Refusal | None:
     return None
 
 
-def no_room(turn: Turn) -> Refusal | None:
+def no_room(turn: State) -> Refusal | None:
     """Return the limit that a turn which wants an answer stands at before a model call, or None.
 
     Of tokens and cost as much is kept for the last answer as the call before took: a further call takes at least
@@ -62,6 +60,22 @@ def no_room(turn: Turn) -> Refusal | None:
         if limits.cost is not None and limits.cost - turn.usage.cost < 2 * last.cost:
             return refusal_at("cost", limits)
     return None
+
+
+def reach(turn: State, limit: Refusal, rejected: ChatResponse | None) -> None:
+    """Let a turn stand at a limit: it asks for a last answer where one can still be had, or ends.
+
+    Args:
+        turn: The turn.
+        limit: The limit.
+        rejected: The reply that would have passed it, where one was.
+    """
+    possible = turn.typed or not turn.required  # a tool that the turn has to end in can not run any more
+    if turn.on_limit == "answer" and possible and spent_out(turn) is None:
+        turn._limit = limit
+        turn._phase = "forced"
+    else:
+        turn._end(Ending(limit.error, limit.text, rejected, limit=limit.limit))
 
 
 def refusal_at(limit: str, limits: Limits) -> Refusal:
@@ -84,7 +98,7 @@ def refusal_at(limit: str, limits: Limits) -> Refusal:
     return Refusal(SPENT[limit], text, limit)
 
 
-def remaining(turn: Turn, call: ToolCall) -> Remaining:
+def remaining(turn: State, call: ToolCall) -> Remaining:
     """Return what is left to a turn when a call is handed out.
 
     Of tokens and cost it is what was left when the batch was accepted: what turns inside its calls use meanwhile is
@@ -111,7 +125,7 @@ def remaining(turn: Turn, call: ToolCall) -> Remaining:
     )
 
 
-def calls_by_name(turn: Turn) -> dict[str, int]:
+def calls_by_name(turn: State) -> dict[str, int]:
     """Return how many calls of each tool the turn has accepted.
 
     Args:
@@ -124,7 +138,7 @@ def calls_by_name(turn: Turn) -> dict[str, int]:
     return made
 
 
-def still_at(turn: Turn, at: str | None, new: Limits) -> str | None:
+def still_at(turn: State, at: str | None, new: Limits) -> str | None:
     """Return why a turn that stands at a limit can not go on under new limits, or None.
 
     Args:

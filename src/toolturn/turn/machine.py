@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 from .. import codec
 from ..codec import cause_of
-from ..content import as_text
 from ..errors import ToolLoopCancelledError, ToolLoopError, ToolLoopModelError, ToolLoopToolError
-from ..limits import Limits, OnLimit, Remaining
-from ..messages import ChatMessage, ChatResponse, Repair, ToolCall, ToolDef, Usage, text_of
+from ..limits import Limits, OnLimit
+from ..messages import ChatMessage, ChatResponse, ToolDef, text_of
 from ..results import Approval, ToolCallRecord, ToolLoopResult
 from . import answering, batch, limiting, reopening, saved
-from .ending import Ending, exit_of
+from .ending import Ending
+from .exits import exit_of
 from .ops import (
     AskApproval,
     CallModel,
@@ -29,13 +29,13 @@ from .ops import (
     Unfit,
     Valued,
 )
-from .repeating import Repeats
 from .rules import TRUNCATED, UNCOUNTED, Refusal, judge, owned_calls, refusal_of
+from .state import State
 
 Phase: TypeAlias = Literal["new", "model", "approval", "tools", "forced", "ended"]
 
 
-class Turn:
+class Turn(State):
     """One turn: its transcript is its state.
 
     A turn that was made is empty; ``begin`` starts it, which the functions of :mod:`toolturn.loop` do. It is pure
@@ -45,88 +45,7 @@ class Turn:
         turn_id: The turn's name, the first part of each call's idempotency key; given by ``begin`` where empty.
     """
 
-    __slots__ = (
-        "_accepted",
-        "_approvals",
-        "_asked",
-        "_asks",
-        "_calls",
-        "_draft",
-        "_driver",
-        "_ending",
-        "_exit",
-        "_last",
-        "_left",
-        "_limit",
-        "_messages",
-        "_next",
-        "_nudge",
-        "_outcomes",
-        "_phase",
-        "_records",
-        "_remaining",
-        "_repeats",
-        "_retries",
-        "_seen",
-        "_started",
-        "_unasked",
-        "_value",
-        "_waiting",
-        "definitions",
-        "iterations",
-        "limits",
-        "nudges",
-        "on_limit",
-        "repairs",
-        "required",
-        "seconds",
-        "tool_errors",
-        "traits",
-        "turn_id",
-        "typed",
-        "usage",
-    )
-
-    def __init__(self, turn_id: str = "") -> None:
-        self.turn_id = turn_id
-        self.limits = Limits()
-        self.on_limit: OnLimit = "raise"
-        self.tool_errors: ToolErrors = "raise"
-        self.definitions: tuple[ToolDef, ...] = ()
-        self.traits: Mapping[str, ToolTraits] = {}
-        self.nudges = 0
-        self.required = ""
-        self.typed = False
-        self.usage = Usage()
-        self.repairs: list[Repair] = []
-        self.iterations = 0
-        self.seconds = 0.0
-        self._phase: Phase = "new"
-        self._messages: list[ChatMessage] = []
-        self._records: list[ToolCallRecord] = []
-        self._seen: set[str] = set()
-        self._accepted = 0
-        self._driver: Callable[[str], None] | None = None
-        self._asked: CallModel | None = None
-        self._calls: list[ToolCall] = []
-        self._outcomes: list[ToolCallRecord | None] = []
-        self._asks = False
-        self._approvals: list[Approval | None] = []
-        self._waiting: list[int] = []
-        self._unasked: list[int] = []
-        self._left = 0
-        self._next = 0
-        self._started = 0  # a bit for each place of the batch
-        self._remaining: Remaining | None = None
-        self._last: Usage | None = None
-        self._repeats = Repeats()
-        self._nudge = ""
-        self._draft = ""
-        self._value: Any = None
-        self._retries = 0
-        self._limit: Refusal | None = None
-        self._ending: Ending | None = None
-        self._exit: ToolLoopResult | ToolLoopError | None = None
+    __slots__ = ()
 
     def begin(
         self,
@@ -180,25 +99,6 @@ class Turn:
     # --- what is there --------------------------------------------------------------
 
     @property
-    def phase(self) -> Phase:
-        """``new``, waiting for the ``model``, an ``approval``, ``tools`` or a ``forced`` answer, or ``ended``."""
-        return self._phase
-
-    @property
-    def messages(self) -> tuple[ChatMessage, ...]:
-        """The transcript, valid at every moment: calls still open appear closed in it."""
-        if not self._calls:
-            return tuple(self._messages)
-        return (*self._messages, *(record.message for record in batch.open_records(self)))
-
-    @property
-    def records(self) -> tuple[ToolCallRecord, ...]:
-        """The audit; calls still open appear closed in it."""
-        if not self._calls:
-            return tuple(self._records)
-        return (*self._records, *batch.open_records(self))
-
-    @property
     def exit(self) -> ToolLoopResult | ToolLoopError | None:
         """None while there is something to do, then the result or the error of the turn."""
         if self._exit is None and self._ending is not None:
@@ -231,7 +131,7 @@ class Turn:
         if self.iterations >= limits.iterations or (limits.spending and self.on_limit == "answer"):
             full = limiting.no_room(self)
             if full is not None:
-                self._reach(full, None)
+                limiting.reach(self, full, None)
                 return self.ops()
         if self._nudge:
             messages += answering.asked_again(self)
@@ -314,25 +214,7 @@ class Turn:
         self._left -= 1
         self._exit = None
         if not self._left and self._ending is None:
-            self._settle()
-
-    def _settle(self) -> None:
-        """Move a finished batch into the transcript and the audit."""
-        stuck = None if self.limits.repeats is None else batch.look_for_repeats(self, self.limits.repeats)
-        for record in self._outcomes:
-            assert record is not None
-            self._messages.append(record.message)
-            self._records.append(record)
-        self._calls = []
-        self._outcomes = []
-        self._approvals = []
-        self._phase = "model"
-        last = self._records[-1]
-        if last.return_direct:
-            content = last.message.content
-            self._end(Ending(None, text_of(content) or as_text(content), direct=True))
-        elif stuck is not None:
-            self._reach(stuck, None)
+            batch.settle(self)
 
     def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
         if self._phase not in ("model", "forced") or (op is not self._asked and op.id != self._model_op()):
@@ -381,7 +263,7 @@ class Turn:
         if refusal is not None:
             self._retries += 1
             if refusal.limit is not None:
-                self._reach(refusal, outcome)
+                limiting.reach(self, refusal, outcome)
             else:
                 self._end(Ending(refusal.error, refusal.text, outcome))
             return
@@ -416,20 +298,6 @@ class Turn:
             self._end(Ending(limit.error, limit.text, response, limit=limit.limit))
 
     # --- how it ends ----------------------------------------------------------------
-
-    def _end(self, ending: Ending) -> None:
-        self._ending = ending
-        self._exit = None
-        self._phase = "ended"
-
-    def _reach(self, limit: Refusal, rejected: ChatResponse | None) -> None:
-        """Stand at a limit: ask for a last answer where one can still be had, or end."""
-        possible = self.typed or not self.required  # a tool that the turn has to end in can not run any more
-        if self.on_limit == "answer" and possible and limiting.spent_out(self) is None:
-            self._limit = limit
-            self._phase = "forced"
-        else:
-            self._end(Ending(limit.error, limit.text, rejected, limit=limit.limit))
 
     def tick(self, seconds: float) -> None:
         """Add time in which the turn was driven; the machine itself has no clock.

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ..limits import Limits, OnLimit
 from ..messages import ToolDef
 from ..results import Approval, ToolStatus
-from .batch import ask_for_the_rest, closed, look_for_approvals, take_approvals
+from .batch import ask_for_the_rest, look_for_approvals, settle, take_approvals
 from .limiting import still_at
 from .ops import ToolErrors, ToolTraits
-
-if TYPE_CHECKING:
-    from .machine import Turn
+from .saved import restore, state_of
+from .state import State, closed
 
 _UNSETTLED: frozenset[ToolStatus] = frozenset(("not_executed", "cancelled", "outcome_unknown"))
 
 
 def reopen(
-    turn: Turn,
+    turn: State,
     definitions: tuple[ToolDef, ...],
     traits: Mapping[str, ToolTraits],
     limits: Limits | None,
@@ -27,7 +25,7 @@ def reopen(
     tool_errors: ToolErrors | None,
     approvals: Mapping[str, Approval | bool],
 ) -> None:
-    """Put a turn back to where it can go on; see :meth:`Turn.reopen`.
+    """Put a turn back to where it can go on; see ``Turn.reopen``.
 
     Args:
         turn: The turn, which is changed.
@@ -76,7 +74,7 @@ def reopen(
         if approvals:
             take_approvals(turn, approvals)
         elif not turn._left:
-            turn._settle()
+            settle(turn)
     elif turn._limit is not None and at in (None, "deadline") and not raised:
         turn._phase = "forced"  # the forced call itself was cut short; it is asked again
     else:
@@ -84,7 +82,7 @@ def reopen(
         turn._phase = "model"
 
 
-def _reopen_calls(turn: Turn) -> None:
+def _reopen_calls(turn: State) -> None:
     turn._next = 0
     started = 0
     for place, (call, record) in enumerate(zip(turn._calls, turn._outcomes, strict=True)):
@@ -103,10 +101,12 @@ def _reopen_calls(turn: Turn) -> None:
     turn._approvals = turn._approvals or [None] * len(turn._calls)
 
 
-def _check_approvals(turn: Turn, traits: Mapping[str, ToolTraits], approvals: Mapping[str, Approval | bool]) -> None:
+def _check_approvals(turn: State, traits: Mapping[str, ToolTraits], approvals: Mapping[str, Approval | bool]) -> None:
     """Refuse approvals that fit no call before anything is changed."""
     if not approvals:
         return
-    copy = type(turn).from_json(turn.to_json(), turn.definitions, traits)
+    copy = State(turn.turn_id)
+    restore(copy, state_of(turn))
+    copy.traits = traits
     ask_for_the_rest(copy)
     take_approvals(copy, approvals)

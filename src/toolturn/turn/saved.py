@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import codec
 from ..messages import Repair, Usage
@@ -12,12 +12,10 @@ from .ending import ending_from_dict, ending_to_dict, error_class
 from .ops import digest_of
 from .repeating import Repeats
 from .rules import Refusal
-
-if TYPE_CHECKING:
-    from .machine import Turn
+from .state import State
 
 
-def state_of(turn: Turn) -> dict[str, Any]:
+def state_of(turn: State) -> dict[str, Any]:
     """Return the whole state; the tools are not in it."""
     ending = turn._ending
     limit = turn._limit
@@ -54,7 +52,7 @@ def state_of(turn: Turn) -> dict[str, Any]:
     }
 
 
-def restore(turn: Turn, data: Mapping[str, Any]) -> None:
+def restore(turn: State, data: Mapping[str, Any]) -> None:
     """Fill an empty turn with the state that :func:`state_of` gave.
 
     Args:
@@ -87,7 +85,7 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
     turn._outcomes = [None if record is None else codec.record_from_dict(record) for record in data["outcomes"]]
     turn._approvals = [None if given is None else codec.approval_from_dict(given) for given in data["approvals"]]
     turn._started = sum(1 << place for place in set(data["started"]) if place < len(turn._calls))
-    turn._waiting = data["waiting"]
+    turn._waiting = list(data["waiting"])
     turn._unasked = list(turn._waiting)
     turn._left = turn._outcomes.count(None)
     turn._seen = {record.call.id for record in turn._records} | {call.id for call in turn._calls}
@@ -100,7 +98,7 @@ def restore(turn: Turn, data: Mapping[str, Any]) -> None:
         raise ValueError("its parts do not agree")
 
 
-def _agrees(turn: Turn) -> bool:
+def _agrees(turn: State) -> bool:
     """Whether the parts of a state belong together."""
     phase = turn._phase
     pairs = zip(turn._calls, turn._outcomes, strict=False)
@@ -116,7 +114,7 @@ def _agrees(turn: Turn) -> bool:
     )
 
 
-def _approvals_agree(turn: Turn) -> bool:
+def _approvals_agree(turn: State) -> bool:
     """Whether what is approved is what would run, and what waits is open."""
     given = turn._approvals
     waiting = turn._waiting
