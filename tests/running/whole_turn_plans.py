@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
@@ -158,15 +158,12 @@ def _says(draw: st.DrawFn, number: int) -> Say:
 
 
 @st.composite
-def _replies(draw: st.DrawFn) -> tuple[Say, ...]:
-    if draw(st.integers(0, 5)) == 0:  # a model that does not get on
-        name, do = (
-            draw(st.sampled_from(["once", "look", "poll", "keyed", "nope"])),
-            draw(st.sampled_from(["ok", "fail"])),
-        )
-        again = draw(st.sampled_from([6, 1]))  # where it takes its first id once more
-        return tuple(Say("", (wants(f"c{number % again}_0", name, do),)) for number in range(5))
-    return tuple(draw(_says(number)) for number in range(draw(st.sampled_from([3, 2, 4, 1, 5]))))
+def _same_again(draw: st.DrawFn) -> tuple[Say, ...]:
+    """A model that does not get on, and may take its first id once more."""
+    name = draw(st.sampled_from(["once", "look", "look", "poll", "keyed", "nope"]))
+    do = draw(st.sampled_from(["ok", "ok", "fail"]))
+    again = draw(st.sampled_from([6, 6, 1]))
+    return tuple(Say("", (wants(f"c{number % again}_0", name, do),)) for number in range(5))
 
 
 @st.composite
@@ -197,7 +194,7 @@ def plans(draw: st.DrawFn, /, **fixed: Any) -> Plan:
         fixed: Fields of the plan that are not to be drawn.
     """
     drawn: dict[str, Any] = {
-        "replies": draw(_replies()),
+        "replies": tuple(draw(_says(number)) for number in range(draw(st.sampled_from([3, 2, 4, 1, 5])))),
         "forced": draw(_forced()),
         "limits": draw(limits),
         "on_limit": draw(st.sampled_from(["raise", "answer"])),
@@ -211,6 +208,9 @@ def plans(draw: st.DrawFn, /, **fixed: Any) -> Plan:
         "hooks": draw(st.booleans()),
         "places": draw(st.sampled_from([None, None, 1, 2])),
     }
+    if draw(st.integers(0, 7)) == 0:
+        drawn["replies"] = draw(_same_again())
+        drawn["limits"] = replace(drawn["limits"], iterations=6, tool_calls=16)
     return Plan(**{**drawn, **fixed})
 
 

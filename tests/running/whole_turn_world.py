@@ -10,10 +10,8 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
-
-from pydantic import BaseModel
 
 from toolturn import (
     Approval,
@@ -43,29 +41,16 @@ from toolturn.model import StreamItem
 from toolturn.transcript import check
 
 from .support import HELLO
-from .whole_turn_clock import clock, hold
+from .whole_turn_clock import hold
 from .whole_turn_plans import GRACE, LONG, Plan, Say
+from .whole_turn_tools import Said, Task, behave, behave_in_thread, refuse
 
 CLOSABLE = sys.version_info >= (3, 13)
 """Whether closing a coroutine closes the generator whose next item it awaits, too; before, one can only cancel it."""
 
 
-class Task(BaseModel):
-    """How a tool is to behave."""
-
-    do: str = "ok"
-    n: int = 0
-
-    @classmethod
-    def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        return _SCHEMA  # made once: it would take longer than all else that happens in a turn
-
-
-_SCHEMA: dict[str, Any] = BaseModel.model_json_schema.__func__(Task)  # type: ignore[attr-defined]
-
-
-class Said(BaseModel):
-    word: str
+class Broken(Exception):
+    """What an audience raises."""
 
 
 class OwnError(Exception):
@@ -134,21 +119,21 @@ class World:
 
             async def handler(request: Task) -> Any:
                 with self.working("plain"):
-                    return await _behave(request, None)
+                    return await behave(request, None)
 
         elif "block" in name:
 
             def handler(request: Task, context: ToolContext) -> Any:
                 self._begins(name, request, context)
                 with self.working(context.op):
-                    return _behave_in_thread(request, context)
+                    return behave_in_thread(request, context)
 
         else:
 
             async def handler(request: Task, context: ToolContext) -> Any:
                 self._begins(name, request, context)
                 with self.working(context.op):
-                    act = self.nested if name == "nested" else _behave
+                    act = self.nested if name == "nested" else behave
                     return await act(request, context)
 
         return Tool(name, f"The tool {name}.", Task, Said, handler, **options)
@@ -194,7 +179,7 @@ class World:
 
         async def inside(task: Task, context: ToolContext) -> Any:
             with self.working("inside"):
-                return await (self.nested(task, context) if task.n > 0 else _behave(task, context))
+                return await (self.nested(task, context) if task.n > 0 else behave(task, context))
 
         async def model(messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...]) -> ChatResponse:
             with self.working("model inside"):
@@ -317,7 +302,7 @@ class World:
                 case "raises":
                     raise ModelUnavailableError("it was cancelled") from None
                 case "refuses" if CLOSABLE or self.plan.model in ("plain", "callback"):
-                    await _refuse()
+                    await refuse()
             raise
 
 
@@ -385,81 +370,6 @@ def _fault(say: Say) -> Exception:
     if say.fault == "down":
         return ModelUnavailableError("nobody is there")
     return ModelStreamError("the model's stream ended before the reply was complete", partial=say.text)
-
-
-# --- how a tool behaves ----------------------------------------------------------------
-
-
-def _ending(task: Task) -> Any:
-    """What comes of a call that is not cut short."""
-    match task.do:
-        case "fail":
-            raise ValueError("it does not work")
-        case "decline":
-            raise ToolError("ask somebody else")
-        case "exit":
-            raise SystemExit(3)
-        case "wrong":
-            return 7
-        case "long":
-            return Said(word="x" * 5000)
-    return Said(word=f"{task.do} {task.n}")
-
-
-_TAKES = {"wait": 1.0, "brief wait": 0.5} | dict.fromkeys(("hang", "slow", "too slow", "refuse", "messy", "give"), LONG)
-
-
-async def _behave(task: Task, context: ToolContext | None) -> Any:
-    do = task.do
-    if do == "group":
-        return await _structured(task)
-    if do == "progress" and context is not None:
-        context.emit("half of it")
-    if do == "refuse":
-        await _refuse()
-    try:
-        await asyncio.sleep(_TAKES.get(do, 0))
-    except asyncio.CancelledError:
-        match do:
-            case "slow":
-                await asyncio.sleep(GRACE / 2)
-            case "too slow":
-                await asyncio.sleep(LONG)
-            case "messy":
-                await asyncio.sleep(0)
-                raise ValueError("while it cleaned up") from None
-            case "give":
-                return Said(word="all the same")
-        raise
-    return _ending(task)
-
-
-async def _refuse() -> None:
-    """Hang, whoever cancels it."""
-    end = clock().time() + LONG
-    while (left := end - clock().time()) > 0:
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(left)
-
-
-async def _structured(task: Task) -> Said:
-    """Tasks and a time-out inside a handler, which must not be taken for a cancel of the turn."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(0.25):
-            await asyncio.sleep(LONG)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(asyncio.sleep(0))
-        group.create_task(asyncio.sleep(0.25))
-    await asyncio.gather(asyncio.sleep(0), asyncio.sleep(0))
-    return Said(word=f"group {task.n}")
-
-
-def _behave_in_thread(task: Task, context: ToolContext) -> Any:
-    if task.do == "progress":
-        context.emit("half of it")
-    # each at a moment of its own, so that calls that run at once end in one order
-    hold(_TAKES.get(task.do, 0) + 0.001 * (1 + int(context.op.rpartition(".")[2])))
-    return _ending(task)
 
 
 def ample(plan: Plan) -> Limits:
