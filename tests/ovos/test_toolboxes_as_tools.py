@@ -294,6 +294,7 @@ def test_options_have_sets_of_their_own_and_not_without_end() -> None:
     assert toolset_of(box, timeout=1) is not toolset_of(box, timeout=2)
     for number in range(1, 50):
         toolset_of(box, timeout=number)
+    assert len(vars(box)["_toolturn_tools"][1].sets) <= 8
     tool = toolset_of(box, effect="none", parallel=True, approval=True).get("echo")
     assert tool is not None
     assert tool.traits.effect == "none"
