@@ -124,6 +124,8 @@ def _look_at_the_calls(run: Run) -> None:
     assert len(set(called)) == len(called)
     status = {record.op: record.status for record in turn.records}
     assert len(status) == len(called)
+    sizes = Counter(op.partition(".")[0] for op in status)
+    assert all(sizes[record.op.partition(".")[0]] == 1 for record in turn.records if record.call.name == "direct")
     if "approval_required" in status.values():
         batch = f"t{turn.iterations}."
         assert not any(op.startswith(batch) for op, _ in world.started), "a part of a batch ran before it was approved"
