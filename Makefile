@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OVOS := .venv-ovos
 ASK := $(BIN)/toolturn ask
 
 .PHONY: help demo test lint format bench nightly docs clean weights
@@ -32,6 +33,13 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	@touch $@ $(VENV)/.user
 
+$(OVOS)/.dev: pyproject.toml
+	@echo "Installing toolturn beside OpenVoiceOS in an environment of its own …"
+	@$(PYTHON) -m venv $(OVOS)
+	@$(OVOS)/bin/python -m pip install --quiet --upgrade pip
+	@$(OVOS)/bin/python -m pip install --quiet --editable '.[ovos,cli,local,mcp]' --group ovos
+	@touch $@
+
 demo: $(VENV)/.user
 	@$(BIN)/toolturn model pull --source any
 	@echo
@@ -40,12 +48,13 @@ demo: $(VENV)/.user
 	$(ASK) "How many pounds is 70 kg?"
 
 # The tests of the embedded model need its weights; without them they are skipped, in CI they fail.
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(OVOS)/.dev
 	@$(BIN)/toolturn model pull --source any >/dev/null || echo "The tests of the embedded model will be skipped."
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
 	@$(BIN)/coverage combine --quiet 2>/dev/null || true
 	$(BIN)/coverage report
+	$(OVOS)/bin/python -m pytest tests/ovos tests/personas/test_with_openvoiceos.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -80,4 +89,4 @@ nightly: $(VENV)/.nightly
 	exit $$failed
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov mutants
+	rm -rf $(VENV) $(OVOS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov mutants
