@@ -116,7 +116,7 @@ def test_a_turn_runs_the_action_and_ends_with_the_answer() -> None:
     assert told(writer)[1:] == [
         ("user", "What is 2 + 3?"),
         ("assistant", 'Action: add\nAction Input: {"left": 2, "right": 3}'),
-        ("user", "Observation: 5"),
+        ("user", f"Observation: 5\n\n{PROMPTS['en'].observed}"),
     ]
 
 

@@ -177,7 +177,7 @@ class ReActTools(ChatModel):
         choice = given.tool_choice
         offered = () if choice == "none" else tools
         must = bool(offered) and choice not in (None, "auto")
-        ask = ""
+        ask = self._prompt.observed if messages and messages[-1].role == "tool" else ""
         if must and choice != "required":
             ask = self._prompt.named.replace("{name}", str(choice))
             offered = tuple(tool for tool in offered if tool.name == choice) or offered

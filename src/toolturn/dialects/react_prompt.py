@@ -31,6 +31,7 @@ class ReActPrompt:
         answer: Asks for the answer when no more tools are allowed.
         required: Asks for a call when there has to be one.
         named: Asks for a call of the tool ``{name}``.
+        observed: Stands behind the last observation; small models call the same tool again without it.
 
     Raises:
         ValueError: A placeholder is missing or unknown.
@@ -40,12 +41,14 @@ class ReActPrompt:
     answer: str
     required: str
     named: str
+    observed: str = ""
 
     def __post_init__(self) -> None:
         _check("system", self.system, {"tools"}, {"names", "tasks", "first", "example"})
         _check("answer", self.answer, set(), set())
         _check("required", self.required, set(), set())
         _check("named", self.named, {"name"}, set())
+        _check("observed", self.observed, set(), set())
 
 
 def _check(field: str, text: str, needed: set[str], allowed: set[str]) -> None:
@@ -67,106 +70,113 @@ PROMPTS: Mapping[str, ReActPrompt] = MappingProxyType(
 You can use these tools:
 {tools}
 
-To use a tool, write for example these lines and stop:
-Thought: I need {first}.
-{example}
-
 Without a tool, write:
 Thought: I need no tool.
-Final Answer: what you tell the user""",
+Final Answer: what you tell the user
+
+To use a tool, write for example these lines and stop:
+Thought: I need {first}.
+{example}""",
             "Use no more tools. Write the Final Answer now, from the observations you have.",
             "You must use a tool now: write an Action.",
             "You must use the tool {name} now: write an Action.",
+            "Write the Final Answer now if this is the result, else the next Action.",
         ),
         "de": ReActPrompt(
             """Du kannst diese Werkzeuge benutzen:
 {tools}
 
-Um ein Werkzeug zu benutzen, schreibe solche Zeilen und halte an. Die englischen Wörter vor dem Doppelpunkt bleiben:
-Thought: Ich brauche {first}.
-{example}
-
 Ohne Werkzeug schreibe:
 Thought: Ich brauche kein Werkzeug.
-Final Answer: was du dem Benutzer auf Deutsch sagst""",
+Final Answer: was du dem Benutzer auf Deutsch sagst
+
+Um ein Werkzeug zu benutzen, schreibe solche Zeilen und halte an. Die englischen Wörter vor dem Doppelpunkt bleiben:
+Thought: Ich brauche {first}.
+{example}""",
             "Benutze kein Werkzeug mehr. Schreibe jetzt die Final Answer aus dem, was du weißt.",
             "Du musst jetzt ein Werkzeug benutzen: schreibe eine Action.",
             "Du musst jetzt das Werkzeug {name} benutzen: schreibe eine Action.",
+            "Schreibe jetzt die Final Answer, wenn das das Ergebnis ist, sonst die nächste Action.",
         ),
         "es": ReActPrompt(
             """Puedes usar estas herramientas:
 {tools}
 
-Para usar una herramienta, escribe líneas como estas y para. Las palabras inglesas antes de los dos puntos no cambian:
-Thought: Necesito {first}.
-{example}
-
 Sin herramienta, escribe:
 Thought: No necesito herramienta.
-Final Answer: lo que dices al usuario en español""",
+Final Answer: lo que dices al usuario en español
+
+Para usar una herramienta, escribe líneas como estas y para. Las palabras inglesas antes de los dos puntos no cambian:
+Thought: Necesito {first}.
+{example}""",
             "No uses más herramientas. Escribe ahora la Final Answer con lo que sabes.",
             "Ahora debes usar una herramienta: escribe una Action.",
             "Ahora debes usar la herramienta {name}: escribe una Action.",
+            "Escribe ahora la Final Answer si este es el resultado, o si no la siguiente Action.",
         ),
         "fr": ReActPrompt(
             """Tu peux utiliser ces outils :
 {tools}
 
-Pour utiliser un outil, écris des lignes comme celles-ci et arrête-toi. Les mots anglais avant les deux-points restent :
-Thought: J'ai besoin de {first}.
-{example}
-
 Sans outil, écris :
 Thought: Je n'ai pas besoin d'outil.
-Final Answer: ce que tu dis à l'utilisateur en français""",
+Final Answer: ce que tu dis à l'utilisateur en français
+
+Pour utiliser un outil, écris des lignes comme celles-ci et arrête-toi. Les mots anglais avant les deux-points restent :
+Thought: J'ai besoin de {first}.
+{example}""",
             "N'utilise plus d'outil. Écris maintenant la Final Answer avec ce que tu sais.",
             "Tu dois maintenant utiliser un outil : écris une Action.",
             "Tu dois maintenant utiliser l'outil {name} : écris une Action.",
+            "Écris maintenant la Final Answer si c'est le résultat, sinon l'Action suivante.",
         ),
         "it": ReActPrompt(
             """Puoi usare questi strumenti:
 {tools}
 
-Per usare uno strumento, scrivi righe come queste e fermati. Le parole inglesi prima dei due punti restano:
-Thought: Mi serve {first}.
-{example}
-
 Senza strumento, scrivi:
 Thought: Non mi serve uno strumento.
-Final Answer: ciò che dici all'utente in italiano""",
+Final Answer: ciò che dici all'utente in italiano
+
+Per usare uno strumento, scrivi righe come queste e fermati. Le parole inglesi prima dei due punti restano:
+Thought: Mi serve {first}.
+{example}""",
             "Non usare altri strumenti. Scrivi ora la Final Answer con quello che sai.",
             "Ora devi usare uno strumento: scrivi una Action.",
             "Ora devi usare lo strumento {name}: scrivi una Action.",
+            "Scrivi ora la Final Answer se questo è il risultato, altrimenti la prossima Action.",
         ),
         "nl": ReActPrompt(
             """Je kunt deze hulpmiddelen gebruiken:
 {tools}
 
-Schrijf om een hulpmiddel te gebruiken zulke regels en stop dan. De Engelse woorden voor de dubbele punt blijven:
-Thought: Ik heb {first} nodig.
-{example}
-
 Zonder hulpmiddel schrijf je:
 Thought: Ik heb geen hulpmiddel nodig.
-Final Answer: wat je de gebruiker in het Nederlands vertelt""",
+Final Answer: wat je de gebruiker in het Nederlands vertelt
+
+Schrijf om een hulpmiddel te gebruiken zulke regels en stop dan. De Engelse woorden voor de dubbele punt blijven:
+Thought: Ik heb {first} nodig.
+{example}""",
             "Gebruik geen hulpmiddelen meer. Schrijf nu het Final Answer met wat je weet.",
             "Je moet nu een hulpmiddel gebruiken: schrijf een Action.",
             "Je moet nu het hulpmiddel {name} gebruiken: schrijf een Action.",
+            "Schrijf nu het Final Answer als dit het resultaat is, anders de volgende Action.",
         ),
         "pt": ReActPrompt(
             """Podes usar estas ferramentas:
 {tools}
 
-Para usar uma ferramenta, escreve linhas como estas e para. As palavras inglesas antes dos dois pontos ficam:
-Thought: Preciso de {first}.
-{example}
-
 Sem ferramenta, escreve:
 Thought: Não preciso de ferramenta.
-Final Answer: o que dizes ao utilizador em português""",
+Final Answer: o que dizes ao utilizador em português
+
+Para usar uma ferramenta, escreve linhas como estas e para. As palavras inglesas antes dos dois pontos ficam:
+Thought: Preciso de {first}.
+{example}""",
             "Não uses mais ferramentas. Escreve agora a Final Answer com o que sabes.",
             "Agora tens de usar uma ferramenta: escreve uma Action.",
             "Agora tens de usar a ferramenta {name}: escreve uma Action.",
+            "Escreve agora a Final Answer se este é o resultado, senão a próxima Action.",
         ),
     }
 )
@@ -186,7 +196,7 @@ def prompt_of(given: str | ReActPrompt | None, language: str) -> ReActPrompt:
     if isinstance(given, ReActPrompt):
         return given
     base = PROMPTS.get(language.partition("-")[0].partition("_")[0].lower(), PROMPTS["en"])
-    return base if given is None else ReActPrompt(given, base.answer, base.required, base.named)
+    return base if given is None else ReActPrompt(given, base.answer, base.required, base.named, base.observed)
 
 
 def system_text(prompt: ReActPrompt, tools: Sequence[ToolDef]) -> str:

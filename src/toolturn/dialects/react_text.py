@@ -129,6 +129,8 @@ class ReplyReader:
         self._state: _State = "start"
         self._line: list[str] = []  # what has arrived of a line that is not decided
         self._head = ""  # its beginning
+        self._chars = 0  # its length
+        self._waits = False  # it is known to be decided at its end only
         self._through = False  # the rest of the line is text
         self._text, self._thought = _Flow("text"), _Flow("reasoning")
         self._held: list[str] = []
@@ -181,20 +183,24 @@ class ReplyReader:
             self._through = not ended
             return
         self._line.append(piece)
+        self._chars += len(piece)
         if len(self._head) < 2 * _LONGEST_TAG:
             self._head += piece[: 2 * _LONGEST_TAG]
         if ended:
-            line = "".join(self._line)
-            self._line, self._head = [], ""
-            self._take(line)
+            self._take(self._line_so_far())
         elif self._goes_through():
-            line = "".join(self._line)
-            self._line, self._head = [], ""
             self._through = True
-            self._take(line, ended=False)
+            self._take(self._line_so_far(), ended=False)
+
+    def _line_so_far(self) -> str:
+        line = "".join(self._line)
+        self._line, self._head, self._chars, self._waits = [], "", 0, False
+        return line
 
     def _goes_through(self) -> bool:
         """Whether the line is text from its beginning on, whatever its rest will be."""
+        if self._waits:
+            return False
         if (
             self._think is not None
             or self._state in ("action", "markup", "done")
@@ -227,13 +233,15 @@ class ReplyReader:
         if self._keys.may_begin(self._head):
             return False
         if self._state not in ("start", "held"):
-            return self._state in ("prose", "final")
+            self._waits = self._state not in ("prose", "final")
+            return not self._waits
         if self._wrapper is not None or (self._state == "start" and (_JSON.match(bare) or bare[0] == "`")):
             return False
         # only what is long enough to be no thought is handed on before its line has ended
-        if self._held_chars + sum(map(len, self._line)) <= self._hold:
+        if self._held_chars + self._chars <= self._hold:
             return False
-        return self._fenced or self._lone_end("".join(self._line)) is None
+        self._waits = not self._fenced and self._lone_end("".join(self._line)) is not None
+        return not self._waits
 
     def _lone_end(self, line: str) -> re.Match[str] | None:
         """Where a thought that began in the prompt ends within a line; behind what was handed on it is text."""
