@@ -11,8 +11,8 @@ import pytest
 
 from toolturn.conformance.child import Child
 from toolturn.conformance.environments import AdapterFile, LabError, find_adapter, known_adapters
-from toolturn.conformance.judge import Exit
 from toolturn.conformance.rows import ran
+from toolturn.conformance.trace import Exit
 
 HERE = Path(__file__).parent
 PYTHON = Path(sys.executable)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from toolturn.conformance.judge import Exit, Trace, judge
 from toolturn.conformance.judge import goes_on as may_go_on
+from toolturn.conformance.judge import judge
 from toolturn.conformance.replies import says
 from toolturn.conformance.rows import Answer, Cancelled, Failure, Fault, Refused, Run, Waits, Way, goes_on, ran
+from toolturn.conformance.trace import Exit, Trace
 
 from .traces import received
 

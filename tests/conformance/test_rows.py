@@ -9,8 +9,9 @@ import pytest
 
 from toolturn.conformance import labtools
 from toolturn.conformance.faults import GROUPS, ROWS
-from toolturn.conformance.judge import Exit, Trace, judge
+from toolturn.conformance.judge import judge
 from toolturn.conformance.rows import Answer, Failure, Fault, Run, Way
+from toolturn.conformance.trace import Exit, Trace
 
 from .traces import perfect, perfect_act
 

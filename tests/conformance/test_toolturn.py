@@ -14,10 +14,11 @@ import pytest
 from toolturn.conformance.child import Child
 from toolturn.conformance.environments import find_adapter
 from toolturn.conformance.faults import ROWS
-from toolturn.conformance.judge import Trace, Verdict, judge
+from toolturn.conformance.judge import Verdict, judge
 from toolturn.conformance.rows import Fault
 from toolturn.conformance.run import play
 from toolturn.conformance.server import LabServer
+from toolturn.conformance.trace import Trace
 
 # but for what is slow by its nature: waits that a server asks for, and silence
 _ROWS = [row for row in ROWS if not row.waits and "timeout" not in row.needs]

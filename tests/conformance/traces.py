@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from toolturn.conformance.judge import Exit, Trace
 from toolturn.conformance.rows import Act, Answer, Cancelled, Failure, Fault, Refused, Waits, Way
 from toolturn.conformance.server import Received
+from toolturn.conformance.trace import Exit, Trace
 from toolturn.conformance.validator import faults_of
 
 TOOLS = [{"type": "function", "function": {"name": "t", "parameters": {"type": "object", "properties": {}}}}]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .rows import CLOSED_WITHIN, Fault
 from .server import Received
-
-if TYPE_CHECKING:
-    from .judge import Trace
+from .trace import Trace
 
 
 def further(row: Fault, trace: Trace) -> list[str]:

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from .environments import AdapterFile, LabError
-from .judge import Exit
 from .rows import Run
+from .trace import Exit
 
 _WORKER = Path(__file__).parent / "worker.py"
 _START_SECONDS = 120.0

@@ -9,10 +9,11 @@ from typing import Any
 
 from .child import Child
 from .environments import AdapterFile, Report, find_adapter, python_of
-from .judge import Trace, Verdict, goes_on, judge
+from .judge import Verdict, goes_on, judge
 from .labtools import CLEANUP
 from .rows import CLOSED_WITHIN, Act, Fault, Mode
 from .server import LabServer
+from .trace import Trace
 
 PROMPT = "Please do what has to be done."
 FURTHER = "And what now?"
