@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from types import CoroutineType, UnionType
@@ -228,10 +228,10 @@ class Tool(Generic[RequestT, ResultT]):
             raise InvalidToolArguments(describe_faults(exc)) from None
         return request
 
-    async def execute(
+    def execute(
         self, request: RequestT, *, context: ToolContext | None = None, grace: float = DEFAULT_GRACE
-    ) -> ResultT:
-        """Run the handler and return its result.
+    ) -> Coroutine[Any, Any, ResultT]:
+        """Run the handler and return its result; to be awaited.
 
         Args:
             request: A request of the tool's model.
@@ -246,12 +246,15 @@ class Tool(Generic[RequestT, ResultT]):
             TypeError: The result is not of the result model.
             Exception: Whatever the handler raises.
         """
-        if self.timeout is None:
-            return self._checked(await self._run(request, context, grace))
+        # no coroutine of its own: each layer of them is felt in every iteration
+        return self._run(request, context, grace) if self.timeout is None else self._timed(request, context, grace)
+
+    async def _timed(self, request: RequestT, context: ToolContext | None, grace: float) -> ResultT:
+        assert self.timeout is not None
         scope = asyncio.timeout(self.timeout)
         try:
             async with scope:
-                return self._checked(await self._run(request, context, grace))
+                return await self._run(request, context, grace)
         except TimeoutError as exc:
             if not scope.expired():
                 raise
@@ -262,7 +265,7 @@ class Tool(Generic[RequestT, ResultT]):
             error.tool = self
             raise error from left
 
-    async def _run(self, request: RequestT, context: ToolContext | None, grace: float) -> Any:
+    async def _run(self, request: RequestT, context: ToolContext | None, grace: float) -> ResultT:
         handler = self.handler
         extra = self._context_parameter
         if extra is None:
@@ -284,9 +287,10 @@ class Tool(Generic[RequestT, ResultT]):
             try:
                 waits_for = coroutine.send(None)
             except StopIteration as stop:
-                return stop.value
-            return await Guarded(coroutine, waits_for, grace)
-        return result
+                result = stop.value
+            else:
+                result = await Guarded(coroutine, waits_for, grace)
+        return self._checked(result)
 
     def _checked(self, result: Any) -> ResultT:
         model: Any = self.result_model

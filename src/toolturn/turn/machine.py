@@ -220,24 +220,26 @@ class Turn(State):
         if self._phase not in ("model", "forced") or (op is not self._asked and op.id != self._model_op()):
             raise ValueError(f"the turn does not wait for {op.id}")
         self._asked = None
-        if type(outcome) is ModelFailed:
-            error = outcome.error
-            cause = cause_of(error)
-            self._end(Ending(ToolLoopModelError, f"the model failed: {cause.text}", cause=cause, exception=error))
-            return
-        if type(outcome) is OuterLimit:
-            # it stands at no limit of its own, so that it can go on without a raised one where there is something left
-            what = "its tokens" if outcome.limit == "tokens" else "what it may cost"
-            self._end(Ending(limiting.SPENT[outcome.limit], f"the turn that this one runs in has used up {what}"))
-            return
         fits, unfit = False, ""
-        if type(outcome) is Unfit:
-            unfit = outcome.detail or "it does not fit"
-            outcome = outcome.response
-        elif type(outcome) is Valued:
-            fits, self._value, outcome = True, outcome.value, outcome.outcome
-        if not isinstance(outcome, ChatResponse):
-            raise TypeError(f"{type(outcome).__name__} is no outcome of a model call")
+        if type(outcome) is not ChatResponse:
+            if type(outcome) is ModelFailed:
+                error = outcome.error
+                cause = cause_of(error)
+                text = f"the model failed: {cause.text}"
+                self._end(Ending(ToolLoopModelError, text, cause=cause, exception=error))
+                return
+            if type(outcome) is OuterLimit:
+                # it stands at no limit of its own, so that it can go on without a raised one where there is something left
+                what = "its tokens" if outcome.limit == "tokens" else "what it may cost"
+                self._end(Ending(limiting.SPENT[outcome.limit], f"the turn that this one runs in has used up {what}"))
+                return
+            if type(outcome) is Unfit:
+                unfit = outcome.detail or "it does not fit"
+                outcome = outcome.response
+            elif type(outcome) is Valued:
+                fits, self._value, outcome = True, outcome.value, outcome.outcome
+            if not isinstance(outcome, ChatResponse):
+                raise TypeError(f"{type(outcome).__name__} is no outcome of a model call")
         usage = outcome.usage
         if usage is not None:
             self.usage += usage
