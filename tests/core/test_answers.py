@@ -145,6 +145,16 @@ def test_an_object_that_does_not_fit_goes_back_with_what_is_wrong() -> None:
     assert result.iterations == 2
 
 
+def test_an_answer_beside_other_calls_comes_too_early_and_is_asked_for_again() -> None:
+    early = calls(("look", '{"place":"Rome"}'), ("final_answer", GOOD))
+    model = ScriptedModel([early, calls(("look", '{"place":"Rome"}')), calls(("final_answer", GOOD))])
+    result = run(model, [look])
+    assert result.value == ROME
+    assert [record.call.name for record in result.tool_calls] == ["look", "final_answer"]
+    assert "Call final_answer alone" in str(model.requests[1][0][-1].content)
+    assert type(error(ScriptedModel([early]), [look], max_iterations=1)) is ToolLoopIterationLimitError
+
+
 def test_text_instead_of_the_call_is_not_the_answer() -> None:
     model = ScriptedModel(["It is sunny.", calls(("final_answer", GOOD))])
     result = run(model)

@@ -13,21 +13,28 @@ from ..errors import ToolLoopMalformedResponseError
 from ..messages import ChatMessage, ChatResponse, text_of
 from ..results import ToolCallRecord
 from .limiting import refusal_at
-from .rules import Refusal
+from .rules import MIXED_DIRECT, Refusal
 from .state import State
 
 
-def refusal_of_answer(turn: State, response: ChatResponse, *, fits: bool, unfit: str) -> Refusal | None:
-    """Return why a reply without calls is not the answer that is wanted, or None.
+def refusal_of_answer(
+    turn: State, response: ChatResponse, refusal: Refusal | None, *, fits: bool, unfit: str
+) -> Refusal | None:
+    """Return why a reply is refused in a turn whose answer has a form, or None.
 
     Args:
         turn: The turn.
-        response: A reply that is good but for the form of its answer.
+        response: The reply.
+        refusal: Why it would be refused in any turn.
         fits: Whether an object was read from it.
         unfit: What is wrong with the object; empty where nothing is, or where none was looked for.
     """
-    if response.tool_calls or fits:
-        return None
+    if refusal is MIXED_DIRECT:
+        # in any other turn the end: here the model is on its way to what is wanted, and only too early
+        nudge = f"Call {turn.required} alone, when you have the results of all other tools; none of your calls was run."
+        return replace(refusal, nudge=nudge)
+    if refusal is not None or response.tool_calls or fits:
+        return refusal
     if turn.required:
         nudge = f"Do not answer in plain text: call the tool {turn.required} to finish."
         if unfit:

@@ -256,8 +256,8 @@ class Turn(State):
             refusal = self._judge(outcome)
         else:
             refusal = judge(outcome, self.traits, self._seen, self._accepted, limits)
-        if refusal is None and (self.required or unfit):
-            refusal = answering.refusal_of_answer(self, outcome, fits=fits, unfit=unfit)
+        if self.required or unfit:
+            refusal = answering.refusal_of_answer(self, outcome, refusal, fits=fits, unfit=unfit)
         if refusal is not None and refusal.nudge:
             refusal = answering.ask_again(self, refusal, outcome)
             if refusal is None:
