@@ -206,3 +206,8 @@ def test_a_hostile_text_takes_time_in_proportion_to_its_length(text: str) -> Non
     reply, _ = in_pieces(text, [997])
     assert perf_counter() - start < 20
     assert json.dumps(reply.text) is not None
+
+
+def test_arguments_written_as_in_a_signature_are_read() -> None:
+    assert call('zone: "Tokyo"', zone="string") == ('{"zone":"Tokyo"}', ["arguments"])
+    assert call("note: hello", zone="string") == ('{"zone":"note: hello"}', ["arguments"])

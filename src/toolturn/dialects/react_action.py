@@ -28,7 +28,7 @@ _FIRST_WORD = re.compile(r"[*_`\"'\[<]*(?P<name>[^\s(){}\[\]\"'`*,;<>=]{1,200})[
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)[ \t]*[A-Za-z_]*[ \t]*(?:\n|(?=[{\[\"']))")
 _FENCE_END = re.compile(r"\n?[ \t]*(?:```|~~~)")
 _NOTHING = re.compile(r"[\s`*]*(?:none|null|n/?a|no input|not needed|empty|-|\(\)|\"\"|'')?[\s`.*]*\Z", re.IGNORECASE)
-_KEYWORD = re.compile(r"\s*([^\W\d]\w{0,100})\s*=(?!=)\s*")
+_KEYWORD = re.compile(r"\s*[\"'`]?([^\W\d]\w{0,100})[\"'`]?\s*(?:=(?!=)|:)\s*")
 _NAMES = ("action", "tool", "tool_name", "name", "function")
 _INPUTS = ("action_input", "tool_input", "arguments", "args", "parameters", "input")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -277,7 +277,7 @@ def _only_parameter(schema: Any) -> str | None:
 
 
 def _by_keywords(text: str) -> dict[str, Any] | None:
-    """The arguments of ``name="value", other=3``; None where it is something else."""
+    """The arguments of ``name="value", other: 3``; None where it is something else."""
     pieces: list[str] = []
     place = 0
     while place < len(text):

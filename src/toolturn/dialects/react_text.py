@@ -123,7 +123,7 @@ class ReplyReader(Lines):
         ):
             return False
         bare = self._head.lstrip(" \t")
-        if not bare or bare[0] in "\r\x0b\x0c":
+        if not bare or bare[0].isspace():
             return False
         if bare[0] in _UNCERTAIN and len(self._head) < _LONGEST_TAG:
             return False
