@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .arguments import describe_faults, mend_arguments
+from .codec import dumps
 from .errors import InvalidToolArguments
 from .messages import ChatResponse, Repair, ToolDef, text_of
 from .model import ChatModel, ModelSettings
+from .tools.json_schema import check_against, validator_of
 from .tools.tool import Tool
 from .tools.toolset import ToolSet
 from .turn import CallModel, Unfit, Valued
@@ -85,6 +87,32 @@ class AnswerType:
         """
         data: bytes = self._adapter.dump_json(value, by_alias=True)
         return data.decode()
+
+
+class SchemaAnswer(AnswerType):
+    """An answer whose form is a JSON Schema; its object is a dictionary.
+
+    Args:
+        schema: The schema of an object; references must stay within it.
+
+    Raises:
+        ValueError: The schema is not valid, or not that of an object.
+        ImportError: The extra ``schema`` is not installed.
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._validator = validator_of("the answer", schema)
+        name, about = schema.get("title"), schema.get("description")
+        name = name if isinstance(name, str) and name else "Answer"
+        about = about if isinstance(about, str) and about else f"The answer as {name}."
+        self.definition = ToolDef(name, about, schema)
+
+    def validate(self, value: dict[str, Any]) -> Any:
+        check_against(self._validator, self.definition.parameters, value)
+        return value
+
+    def text(self, value: Any) -> str:
+        return dumps(value)
 
 
 class AnswerTool(Tool[Any, Any]):
@@ -206,7 +234,7 @@ def answer_form(
     """Return how a turn has to end, and the tools with the one it may need for that.
 
     Args:
-        answer_type: The type of the answer, or None.
+        answer_type: The type of the answer, or its JSON Schema as a dictionary, or None.
         require_tool: The name of a direct-return tool, or None.
         tools: The tools of the turn.
         model: The model.
@@ -214,6 +242,7 @@ def answer_form(
     Raises:
         ValueError: Both are given, or the tool is none of the direct-return tools.
         TypeError: The type's JSON is no object.
+        ImportError: A JSON Schema needs the extra ``schema``.
     """
     if require_tool is not None:
         if answer_type is not None:
@@ -224,7 +253,7 @@ def answer_form(
         if not tool.return_direct:
             raise ValueError(f"require_tool names {require_tool!r}, which is no direct-return tool")
         return AnswerForm(require_tool), tools
-    kind = answer_type if isinstance(answer_type, AnswerType) else AnswerType(answer_type)
+    kind = SchemaAnswer(answer_type) if isinstance(answer_type, dict) else AnswerType(answer_type)
     able = model.capabilities.answers if isinstance(model, ChatModel) else ""
     if able == "beside_tools" or (able == "alone" and not len(tools)):
         return AnswerForm("", kind, beside_tools=able == "beside_tools", alone=True), tools

@@ -106,8 +106,9 @@ async def run_tool_loop(
         emit: Is told of everything that happens, in order.
         nudges: How often a model that announced calls but made none, or replied nothing, is told so and asked once
             more; each time is an iteration.
-        answer_type: A pydantic model (or dataclass, or TypedDict) that the answer has to be an object of:
-            ``result.value``. An answer that does not fit goes back to the model, and each time is an iteration.
+        answer_type: A pydantic model (or dataclass, TypedDict, or a JSON Schema as a dictionary) that the answer has
+            to be an object of: ``result.value``. An answer that does not fit goes back to the model, and each time is
+            an iteration.
         require_tool: The direct-return tool that the turn has to end in; ``result.value`` is what it returned.
 
     Returns:

@@ -284,6 +284,24 @@ def test_a_dataclass_or_typed_dictionary_is_a_type_of_answer_too(wanted: Any) ->
     )
 
 
+SCHEMA = {
+    "title": "Weather",
+    "type": "object",
+    "properties": {"place": {"type": "string"}, "degrees": {"type": "number", "maximum": 60}},
+    "required": ["place", "degrees"],
+}
+
+
+def test_a_json_schema_is_a_form_of_an_answer_too() -> None:
+    model = ScriptedModel([calls(("final_answer", BAD)), calls(("final_answer", GOOD))])
+    result = run(model, answer_type=SCHEMA)
+    assert (result.value, json.loads(result.content)) == (json.loads(GOOD), json.loads(GOOD))
+    assert model.requests[0][1][0].parameters == SCHEMA
+    assert run(Structured([BAD, GOOD]), answer_type=SCHEMA).value == json.loads(GOOD)
+    with pytest.raises(ValueError, match="the schema of the answer"):
+        run(ScriptedModel([]), answer_type={"type": "array"})
+
+
 @pytest.mark.parametrize("wanted", [int, list[int], "Weather", object()])
 def test_a_type_whose_json_is_no_object_is_refused_before_the_model_is_asked(wanted: Any) -> None:
     with pytest.raises(TypeError, match="answer_type"):

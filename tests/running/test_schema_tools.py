@@ -209,7 +209,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     with pytest.raises(ImportError) as caught:
         _forecast()
-    assert str(caught.value) == ("tools from a JSON Schema need the extra 'schema': pip install 'toolturn[schema]'")
+    assert str(caught.value) == ("what has a JSON Schema needs the extra 'schema': pip install 'toolturn[schema]'")
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
 

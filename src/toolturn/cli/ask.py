@@ -26,6 +26,7 @@ from toolturn import (
     codec,
     drive,
 )
+from toolturn.answers import AnswerForm, answer_form
 from toolturn.loop import reopened
 from toolturn.personas.opening import with_system
 from toolturn.transcript import check
@@ -65,6 +66,7 @@ class _Job:
         as_json: Print one document.
         quiet: Show the answer only.
         path: The file it came from.
+        answer: How it has to end.
     """
 
     turn: Turn
@@ -74,6 +76,7 @@ class _Job:
     as_json: bool
     quiet: bool
     path: Path | None = None
+    answer: AnswerForm | None = None
 
 
 _quiet = click.option("-q", "--quiet", is_flag=True, help="Show the answer only.")
@@ -93,6 +96,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for the whole turn.")
 @click.option("--system", help="The system message.")
 @click.option("--messages", "messages_file", help="A JSON list of messages to start with; '-' reads standard input.")
+@click.option("--schema", "schema_file", metavar="FILE", help="A JSON Schema that the answer has to be an object of.")
 @_quiet
 @_as_json
 def ask(
@@ -109,6 +113,7 @@ def ask(
     timeout: float | None,
     system: str | None,
     messages_file: str | None,
+    schema_file: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -120,13 +125,15 @@ def ask(
 
     Exit codes: 0 an answer, 1 none, 2 wrong usage, 130 interrupted.
     """
+    schema = None if schema_file is None else _schema(schema_file)
     messages = _messages(question, messages_file)
     note = noting(quiet or as_json)
     made = chosen(persona, model_name, tool_names, system, files, write_files)
     _tell(made, note)
     name = model_name if persona else made.model_name
-    kept = saved.SavedTurn("", name, tool_names, "", mcp, made.persona, absolute(files), absolute(write_files))
+    kept = saved.SavedTurn("", name, tool_names, "", mcp, made.persona, absolute(files), absolute(write_files), schema)
     with with_mcp(mcp, made.tools, note, made.servers, made.server_names) as tools:
+        form, tools = _form(schema, tools, made)
         turn = Turn()
         turn.begin(
             with_system(made.system, messages),
@@ -137,8 +144,29 @@ def ask(
             on_limit=on_limit,
             tool_errors="report",
             nudges=1,
+            required="" if form is None else form.tool,
+            typed=form is not None,
         )
-        _run(_Job(turn, made, tools, kept, as_json, quiet))
+        _run(_Job(turn, made, tools, kept, as_json, quiet, answer=form))
+
+
+def _schema(file: str) -> dict[str, Any]:
+    try:
+        schema = json.loads(read_text(file))
+    except ValueError as exc:
+        raise click.ClickException(f"{file}: this is no JSON: {exc}") from None
+    if not isinstance(schema, dict):
+        raise click.ClickException(f"{file}: a JSON Schema is an object")
+    return schema
+
+
+def _form(schema: dict[str, Any] | None, tools: ToolSet, made: Chosen) -> tuple[AnswerForm | None, ToolSet]:
+    if schema is None:
+        return None, tools
+    try:
+        return answer_form(schema, None, tools, made.model)
+    except (ValueError, ImportError) as exc:
+        raise click.ClickException(str(exc)) from None
 
 
 def _tell(made: Chosen, note: Callable[[str], None]) -> None:
@@ -198,11 +226,12 @@ def resume(
     kept = replace(kept, model=model_name or kept.model, tools=tool_names or kept.tools, mcp=mcp or kept.mcp)
     limits = bounded(turn.limits, max_iterations, max_tool_calls, timeout)
     with with_mcp(kept.mcp, made.tools, note, made.servers, made.server_names) as tools:
+        form, tools = _form(kept.schema, tools, made)
         try:
-            turn = reopened(turn, tools, limits=limits, on_limit=on_limit, approvals=approvals)
+            turn = reopened(turn, tools, limits=limits, on_limit=on_limit, approvals=approvals, answer=form)
         except ValueError as exc:
             raise click.ClickException(_in_options(str(exc))) from None
-        _run(_Job(turn, made, tools, kept, as_json, quiet, Path(file)))
+        _run(_Job(turn, made, tools, kept, as_json, quiet, Path(file), form))
 
 
 def _in_options(text: str) -> str:
@@ -298,7 +327,9 @@ async def _drive(job: _Job, screen: Screen, stopped_by: list[signal.Signals]) ->
         await load()
     approve = None if job.as_json or not at_terminal() else Asking(screen.end_line)
     context = TurnContext(language=made.language)
-    perform = Performer(made.model, job.tools, context=context, settings=made.settings, approve=approve)
+    perform = Performer(
+        made.model, job.tools, context=context, settings=made.settings, approve=approve, answer=job.answer
+    )
     return await drive(job.turn, perform, screen, concurrency=made.concurrency)
 
 

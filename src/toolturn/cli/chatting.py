@@ -31,12 +31,13 @@ from toolturn import (
     codec,
     run_tool_loop,
 )
+from toolturn.content import as_text
 from toolturn.drive import end_tasks
 from toolturn.limits import OnLimit
 from toolturn.model import ModelSettings
 
 from .approving import DENIED, asked, decided
-from .show import Screen, shown
+from .show import Screen
 from .talk import Talk
 
 _LEAST_SECONDS = 0.001
@@ -397,5 +398,5 @@ def shown_calls(records: Sequence[ToolCallRecord]) -> str:
 
 
 def _first_line(message: ChatMessage) -> str:
-    first, _, more = shown(message.content).partition("\n")
+    first, _, more = as_text(message.content).partition("\n")
     return f"{first[:200]}…" if more or len(first) > 200 else first

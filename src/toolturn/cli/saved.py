@@ -29,6 +29,7 @@ class SavedTurn:
         persona: Where the persona is from; empty for none.
         files: Folders whose files may be read, as they were written but with whole paths.
         write_files: Folders whose files may be read and written, likewise.
+        schema: The JSON Schema of the answer; None for an answer in text.
     """
 
     state: str
@@ -39,6 +40,7 @@ class SavedTurn:
     persona: str = ""
     files: tuple[str, ...] = ()
     write_files: tuple[str, ...] = ()
+    schema: dict[str, Any] | None = None
 
 
 def folder() -> Path:
@@ -94,7 +96,7 @@ def save(turn: Turn, kept: SavedTurn, path: Path | None = None) -> Path:
     document: dict[str, Any] = {"v": codec.VERSION, "kind": "saved turn", "model": kept.model, "why": kept.why}
     for name in _LISTS:
         document[name] = list(getattr(kept, name))
-    document |= {"persona": kept.persona, "turn": json.loads(turn.to_json())}
+    document |= {"persona": kept.persona, "schema": kept.schema, "turn": json.loads(turn.to_json())}
     write_private(path, codec.dumps(document))
     return path
 
@@ -116,6 +118,7 @@ def load(text: str) -> SavedTurn:
             None if model is None else str(model),
             why=str(data["why"]),
             persona=str(data.get("persona", "")),
+            schema=data.get("schema"),
             # a turn that was saved by an older version knows fewer of them
             **{name: tuple(data["tools"] if name == "tools" else data.get(name, ())) for name in _LISTS},
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
+from toolturn.content import as_text
 from toolturn.events import Answer, Event, Iteration, Repaired, Text, ToolCallStarted, ToolProgress, ToolResult
-from toolturn.messages import text_of
 
 _MAX_SHOWN = 2000
 
@@ -69,7 +68,7 @@ class Screen:
                 if not self._quiet:
                     good = record.status == "ok"
                     sign = click.style("←" if good else "✗", fg="green" if good else "red")
-                    text = _short(shown(record.message.content)).replace("\n", "\n    ")
+                    text = _short(as_text(record.message.content)).replace("\n", "\n    ")
                     click.echo(f"  {sign} {text} {click.style(f'({record.seconds:.2f} s)', dim=True)}", err=True)
                     if record.error:
                         click.echo(f"    {click.style(_short(record.error), fg='red')}", err=True)
@@ -105,32 +104,6 @@ def harmless(text: str) -> str:
     """
     # half a surrogate pair can not be written
     return text.replace("\r\n", "\n").translate(_PICTURES).encode("utf-8", "replace").decode()
-
-
-def shown(content: object) -> str:
-    """Return a message's content as text, with a word in brackets for each image or file in it.
-
-    Args:
-        content: Text, or a sequence of parts.
-    """
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, (list, tuple)):
-        return text_of(content)
-    return "\n".join(_placeholder(part) if hasattr(part, "url") else text_of([part]) for part in content)
-
-
-def _placeholder(part: Any) -> str:
-    """What stands for a part that can not be shown: never its data."""
-    kind = "image" if part.type == "image_url" else "file"
-    name = f" {part.name}" if getattr(part, "name", "") else ""
-    url = str(part.url)
-    if not url.startswith("data:"):
-        return f"[{kind}{name} {url[:200]}]"
-    head, _, data = url.partition(",")
-    media = head.removeprefix("data:").partition(";")[0] or "text/plain"
-    size = (len(data) - data[-2:].count("=")) * 3 // 4 if head.endswith(";base64") else len(data)
-    return f"[{kind}{name} {media}, {size:,} bytes]"
 
 
 def _short(text: str) -> str:

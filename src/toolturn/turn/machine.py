@@ -229,7 +229,7 @@ class Turn(State):
                 self._end(Ending(ToolLoopModelError, text, cause=cause, exception=error))
                 return
             if type(outcome) is OuterLimit:
-                # it stands at no limit of its own, so that it can go on without a raised one where there is something left
+                # it stands at no limit of its own: where there is something left it goes on without a raised one
                 what = "its tokens" if outcome.limit == "tokens" else "what it may cost"
                 self._end(Ending(limiting.SPENT[outcome.limit], f"the turn that this one runs in has used up {what}"))
                 return
