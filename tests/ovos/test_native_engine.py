@@ -74,6 +74,12 @@ def test_at_the_limit_the_brain_is_asked_once_more_without_tools() -> None:
     assert [asked.tools is None for asked in brain.asked] == [False, False, True]
 
 
+def test_the_last_question_is_one_without_tools_where_there_are_no_tools_too() -> None:
+    made, brain = engine(calling(("a", "nope", {})), "enough", config={"max_iterations": 1}, boxes=[])
+    assert made.continue_chat([user("go")]).content == "enough"
+    assert [asked.tools for asked in brain.asked] == [[], None]
+
+
 def test_no_iterations_means_the_last_question_alone() -> None:
     made, brain = engine(
         AgentMessage(MessageRole.ASSISTANT, "text", calling(("a", "echo", {})).tool_calls), config={"max_iterations": 0}

@@ -18,7 +18,7 @@ from ..errors import (
 )
 from ..events import Emit, Event, Iteration, Text
 from ..loop import streaming
-from ..messages import ChatMessage, ChatResponse, ToolCall, text_of
+from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, text_of
 from ..model import ChatModel, ModelSettings
 from ..nesting import inherited
 from ..perform import Approve, Performer
@@ -27,7 +27,8 @@ from ..speech import answer_stream, sentences
 from ..splitter import SentenceSplitter
 from ..tools import ToolSet, TurnContext
 from ..transcript import repair
-from ..turn import ApprovalPending, AskApproval, CallTool, Op, Outcome, Turn
+from ..turn import ApprovalPending, AskApproval, CallModel, CallTool, Op, Outcome, Turn
+from .brain_model import BrainModel
 from .config import Settings
 from .engine import CONTEXT
 from .observations import told
@@ -83,6 +84,13 @@ class _Perform(Performer):
             return _pending()
         carried_out = super().__call__(op, emit)
         return self._told(carried_out) if type(op) is CallTool else carried_out
+
+    def _request(self, op: CallModel) -> tuple[tuple[ToolDef, ...], ModelSettings | None]:
+        tools, settings = super()._request(op)
+        if op.forced and isinstance(self._chat, BrainModel):
+            # where there are no tools at all, else nobody would say that none may be called
+            settings = replace(settings or ModelSettings(), tool_choice="none")
+        return tools, settings
 
     async def _told(self, carried_out: Coroutine[Any, Any, Outcome]) -> Outcome:
         settings = self._request_of_turn.settings
