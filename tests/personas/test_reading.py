@@ -214,6 +214,8 @@ PROBLEMS: list[tuple[Any, str]] = [
     ({"name": "x", "handlers": ["ovos-plan-execute-loop"]}, r"there is no engine 'ovos-plan-execute-loop'"),
     ({"name": "x", "handlers": [LOOP], LOOP: 5}, r"the section of .* must be an object"),
     ({"name": "x", "handlers": [LOOP]}, r"\.brain: brain is missing"),
+    ({"name": "x", "handlers": [LOOP], LOOP: None}, r"\.brain: brain is missing"),
+    (persona({"timeout": 10**400}), r"timeout must be a number"),
     (persona({"brain": "ovos-openai-chat"}), r"\.brain: there is no brain 'ovos-openai-chat'"),
     (persona({"brain": 5}), r"\.brain: brain must be a text"),
     (persona({OWN: {}}), r"\.model: model is missing"),

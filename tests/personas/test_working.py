@@ -222,6 +222,7 @@ def test_what_the_tools_may_do_is_said_before_any_of_them_runs(tmp_path: Path) -
         (["/a", "/b"], True, "reads and writes files in /a, /b"),
         (["/a", "/b"], ["b"], "reads files in /a and reads and writes files in /b"),
         (None, False, "reads files"),
+        (5, True, "reads files"),
     ],
 )
 def test_what_files_may_be_used_is_said_for_each_form_of_the_section(folders: Any, write: Any, told: str) -> None:

@@ -120,7 +120,7 @@ def may_of_box(box: Box) -> str:
 
 def _may_of_files(config: Mapping[str, Any]) -> str:
     given, write = config.get("folders"), config.get("write")
-    paths = [given] if isinstance(given, str) else given or ()
+    paths = [given] if isinstance(given, str) else given if isinstance(given, (list, tuple)) else ()
     named = dict(given) if isinstance(given, Mapping) else {Path(str(path)).name: path for path in paths}
     written = {name for name in named if write is True or (isinstance(write, list) and name in write)}
     told = [

@@ -191,7 +191,7 @@ def _fits(value: Any, form: Form) -> bool:
         case "whole":
             return type(value) is int
         case "number":
-            return type(value) in (int, float) and math.isfinite(value)
+            return type(value) in (int, float) and _finite(value)
         case "yes or no":
             return isinstance(value, bool)
         case "object":
@@ -204,7 +204,14 @@ def _number(text: str, form: Form) -> float | None:
         value = int(text) if form == "whole" else float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if form == "whole" or _finite(value) else None
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no floating-point number comes near to
+        return False
 
 
 def number_of(value: Any) -> Any:

@@ -96,7 +96,9 @@ class _Reader:
         """Return the persona, or None where there is none to speak of."""
         handlers = names_in(self.document.get("handlers") or self.document.get("solvers"))
         handler = self._handler(handlers)
-        engine = self.document.get(handler, {}) if handler is not None and handler in ENGINES else None
+        engine: Any = None
+        if handler is not None and handler in ENGINES:
+            engine = {} if self.document.get(handler) is None else self.document[handler]
         place = below("$", handler or "")
         if engine is not None and not isinstance(engine, Mapping):
             self.tell("problem", place, f"the section of {handler} must be an object")
