@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
+from unicodedata import category
 
 import click
 
@@ -68,7 +69,9 @@ async def asked(call: ToolCall, answer: Callable[[str], Awaitable[str]]) -> str 
 
 
 def _shown(call: ToolCall) -> str:
-    return harmless(f"{call.name} {' '.join(str(call.arguments).split())}")
+    # what is not seen, or makes a terminal write from right to left, must not hide what is approved
+    text = harmless(f"{call.name} {' '.join(str(call.arguments).split())}")
+    return "".join(f"\\u{ord(char):04x}" if category(char) in ("Cf", "Zl", "Zp") else char for char in text)
 
 
 # --- in a turn of its own ------------------------------------------------------------------

@@ -351,7 +351,8 @@ def _fail(job: _Job, why: str, error: ToolLoopError | None, code: int) -> None:
             told["pending"] = waiting_as_data(pending)
         click.echo(json.dumps({**told, **document}))
     else:
-        click.echo(f"Error: {why}" if why.endswith((".", "?", "!")) else f"Error: {why}.", err=True)
+        text = harmless(why if why.endswith((".", "?", "!")) else f"{why}.")
+        click.echo(f"Error: {text}", err=True)
         if pending:
             click.echo(waiting_as_text(pending), err=True)
     if path is not None:

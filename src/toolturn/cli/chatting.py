@@ -37,7 +37,7 @@ from toolturn.limits import OnLimit
 from toolturn.model import ModelSettings
 
 from .approving import DENIED, asked, decided
-from .show import Screen
+from .show import Screen, harmless
 from .talk import Talk
 
 _LEAST_SECONDS = 0.001
@@ -292,7 +292,7 @@ class Chat:
         if self.as_json:
             click.echo(json.dumps(self._document(spent, end, why)))
         elif why:
-            click.echo("Stopped." if why == "interrupted" else f"Error: {_sentence(why)}", err=True)
+            click.echo("Stopped." if why == "interrupted" else f"Error: {harmless(_sentence(why))}", err=True)
 
     def _document(self, spent: _Spent, end: ToolLoopResult | BaseException | None, why: str) -> dict[str, Any]:
         told: dict[str, Any] = {"ok": isinstance(end, ToolLoopResult), "model": self.model_name}

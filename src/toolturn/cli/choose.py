@@ -14,6 +14,8 @@ from toolturn.limits import Limits
 from toolturn.model import ChatModel, ModelSettings
 from toolturn.tools import ToolSet
 
+from .show import harmless
+
 if TYPE_CHECKING:
     from toolturn.mcp import Server
 
@@ -240,7 +242,7 @@ def noting(silent: bool) -> Callable[[str], None]:
     Args:
         silent: Show nothing.
     """
-    return lambda text: None if silent else click.echo(text, err=True)
+    return lambda text: None if silent else click.echo(harmless(text), err=True)
 
 
 def read_text(path: str) -> str:

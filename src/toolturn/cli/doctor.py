@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from .show import harmless
+
 # extra: a module that only it brings, what it is for
 _EXTRAS = {
     "cli": ("prompt_toolkit", "the command line"),
@@ -157,7 +159,7 @@ async def _reached(name: str) -> dict[str, Any]:
 
 def _show(found: dict[str, Any]) -> None:
     if "model" in found:
-        click.echo(f"{found['model']}: {'it replies' if found['ok'] else found['problem']}")
+        click.echo(harmless(f"{found['model']}: {'it replies' if found['ok'] else found['problem']}"))
         return
     click.echo(f"toolturn {found['toolturn']}, Python {found['python']}")
     click.echo("Extras")
@@ -180,11 +182,12 @@ def _show(found: dict[str, Any]) -> None:
         shown = answer["problem"]
         if models is not None:
             shown = f"{len(models)} model{'' if len(models) == 1 else 's'}: {', '.join(models[:8])}"
-        click.echo(f"  {name:<11} {answer['address']}: {shown}")
+        click.echo(harmless(f"  {name:<11} {answer['address']}: {shown}"))
     if found["plugins"]:
         click.echo("Plug-ins")
     for plugin in found["plugins"]:
         state = plugin["problem"] or ("can be imported" if plugin["loaded"] else "not loaded")
-        click.echo(f"  {plugin['kind']:<10} {plugin['name']} of {plugin['package']} {plugin['version']}: {state}")
+        line = f"  {plugin['kind']:<10} {plugin['name']} of {plugin['package']} {plugin['version']}: {state}"
+        click.echo(harmless(line))
     for text in found["clashes"]:
         click.echo(f"  {text}")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .choose import tools_named
+from .show import harmless
 
 
 @click.command()
@@ -43,11 +44,13 @@ def tools(names: tuple[str, ...], schemas: bool, as_json: bool) -> None:
         click.echo(click.style(name, bold=True))
         for definition in box.definitions:
             arguments = ", ".join(definition.parameters.get("properties", {}))
-            click.echo(f"  {definition.name}({arguments})")
-            click.echo(click.wrap_text(definition.description, 100, "      ", "      ", preserve_paragraphs=True))
+            click.echo(harmless(f"  {definition.name}({arguments})"))
+            click.echo(
+                click.wrap_text(harmless(definition.description), 100, "      ", "      ", preserve_paragraphs=True)
+            )
             if schemas:
                 schema = json.dumps(definition.parameters, indent=2, ensure_ascii=False)
-                click.echo("\n".join(f"      {line}" for line in schema.splitlines()))
+                click.echo(harmless("\n".join(f"      {line}" for line in schema.split("\n"))))
     for plugin in others:
         click.echo()
         click.echo(f"{click.style(plugin.name, bold=True)}: a plug-in of {plugin.package} {plugin.version}".rstrip())
