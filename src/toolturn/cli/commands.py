@@ -38,7 +38,7 @@ class _Lazy(click.Group):
         except click.ClickException as exc:
             from .show import harmless
 
-            exc.message = harmless(exc.message)  # it may hold what a server, a file or a plug-in said
+            vars(exc)["message"] = harmless(exc.message)  # it may hold what a server, a file or a plug-in said
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
