@@ -36,6 +36,22 @@ class ModelSettings:
     extra: Mapping[str, Any] = field(default_factory=dict)
     answer: ToolDef | None = None
 
+    def over(self, defaults: ModelSettings) -> ModelSettings:
+        """Return these settings, with those of a model where a choice is left to it.
+
+        Args:
+            defaults: What holds where these say nothing.
+        """
+        return ModelSettings(
+            defaults.temperature if self.temperature is None else self.temperature,
+            defaults.max_tokens if self.max_tokens is None else self.max_tokens,
+            self.stop or defaults.stop,
+            defaults.tool_choice if self.tool_choice is None else self.tool_choice,
+            defaults.seed if self.seed is None else self.seed,
+            {**defaults.extra, **self.extra},
+            defaults.answer if self.answer is None else self.answer,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from toolturn import ChatMessage, run_tool_loop, stream_tool_loop, tool
+from toolturn import ChatMessage, ModelSettings, run_tool_loop, stream_tool_loop, tool
 from toolturn.conformance.replies import Call as Called
 from toolturn.conformance.replies import Chat, Reply
 
@@ -115,3 +115,11 @@ def test_the_body_of_a_request_without_a_type_has_no_such_field() -> None:
     with Played(Chat("x")) as played:
         played.ask()
         assert "response_format" not in played.bodies[0]
+
+
+def test_settings_of_a_call_leave_to_those_of_the_model_what_they_do_not_say() -> None:
+    own = ModelSettings(temperature=0.5, max_tokens=100, extra={"top_p": 0.9})
+    with Played(Chat("x"), settings=own) as played:
+        played.ask(settings=ModelSettings(max_tokens=7, seed=1))
+        body = played.bodies[0]
+    assert (body["temperature"], body["max_tokens"], body["seed"], body["top_p"]) == (0.5, 7, 1, 0.9)

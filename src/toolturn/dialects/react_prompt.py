@@ -1,7 +1,7 @@
 """What a model is told so that it writes ReAct text, in its user's language; the key words stay English.
 
-Small models copy English key words more reliably than they translate them: see the table of
-``benchmarks/questions.py``.
+Key words of the language are read too; in the prompt they are English because most of what models have read of ReAct
+is. That was not compared by measuring.
 """
 
 from __future__ import annotations

@@ -226,24 +226,21 @@ class LocalModel(ChatModel):
         yield ChatResponse("".join(pieces), None, None, finish or "stop", None, _usage(last))
 
     def _request(self, messages: tuple[ChatMessage, ...], settings: ModelSettings | None) -> dict[str, Any]:
-        own = self._settings
-        given = settings or own
+        given = self._settings if settings is None else settings.over(self._settings)
         request: dict[str, Any] = {
             "messages": [{"role": message.role, "content": _sendable(message)} for message in messages],
-            "max_tokens": given.max_tokens or own.max_tokens or MAX_TOKENS,
+            "max_tokens": given.max_tokens or MAX_TOKENS,
             "stream": True,
             "cache_prompt": True,
             "return_progress": True,  # so that there is something to cancel while the prompt is read
         }
-        temperature = own.temperature if given.temperature is None else given.temperature
-        if temperature is not None:
-            request["temperature"] = temperature
-        if stop := given.stop or own.stop:
-            request["stop"] = list(stop)
-        seed = own.seed if given.seed is None else given.seed
-        if seed is not None:
-            request["seed"] = seed
-        return {**request, **own.extra, **given.extra}
+        if given.temperature is not None:
+            request["temperature"] = given.temperature
+        if given.stop:
+            request["stop"] = list(given.stop)
+        if given.seed is not None:
+            request["seed"] = given.seed
+        return {**request, **given.extra}
 
 
 def _sendable(message: ChatMessage) -> str:

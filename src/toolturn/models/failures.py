@@ -139,6 +139,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+# llama.cpp refuses tools so (https://github.com/ggml-org/llama.cpp/blob/master/common/chat.cpp): asked again it will
+# say the same
+_UNABLE = re.compile(r"--jinja|does not support tool|tools? (?:is|are) not supported", re.IGNORECASE)
+
+
 def _kind(status: int, words: str) -> tuple[type[ModelError], str]:
     if status in (401, 403):
         return ModelAuthenticationError, "refused the key"
@@ -148,6 +153,8 @@ def _kind(status: int, words: str) -> tuple[type[ModelError], str]:
         return ModelRateLimitError, "was asked too often"
     if status in (408, 504, 524):
         return ModelTimeoutError, "did not answer in time"
+    if status >= 500 and _UNABLE.search(words):
+        return ModelRequestError, "refused the request"
     if status >= 500:
         return ModelOverloadedError, "can not serve now"
     if status == 404:

@@ -276,6 +276,11 @@ class OpenAIChat(ChatModel):
         renamed = bool(others) or any(tool.changes for tool in fitted.tools)
         return _Offer(tools, fitted, encoder, field, fitted.offered if renamed else None)
 
+    def _settings(self, given: ModelSettings | None) -> ModelSettings:
+        if given is None:
+            return self.settings
+        return given if self.settings is _NO_SETTINGS else given.over(self.settings)
+
     def _answer(self, wanted: ToolDef) -> FittedTool:
         known = self._wanted
         if known is None or known[0] is not wanted:
@@ -287,7 +292,7 @@ class OpenAIChat(ChatModel):
     ) -> tuple[HttpRequest, Collection[Any]]:
         more = b""
         field = offer.field
-        chosen = settings or self.settings
+        chosen = self._settings(settings)
         if chosen is not _NO_SETTINGS:
             try:
                 fields = settings_fields(chosen, self.wishes, offer.fitted.aliases, tools=bool(offer.field))
@@ -325,7 +330,7 @@ class OpenAIChat(ChatModel):
             made = ingest(response, offer.tools, seen, strict=self.strict)
         else:  # read in the names and forms the model was given, then put into the tools' own
             made = offer.fitted.unalias(ingest(response, offer.spoken, seen, strict=self.strict))
-        chosen = settings or self.settings
+        chosen = self._settings(settings)
         if chosen.answer is not None:
             made = restored(made, self._answer(chosen.answer))
         return with_opaque_by_id(made)
