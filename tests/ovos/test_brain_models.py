@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ovos_plugin_manager.templates.agents import AgentMessage, MessageRole, MultimodalAgentMessage, ToolCall
 
 from toolturn import run_tool_loop_sync
-from toolturn.errors import ToolLoopCancelledError
+from toolturn.errors import ToolLoopCancelledError, ToolLoopMalformedResponseError
 from toolturn.messages import ChatMessage
 from toolturn.models.ingest import ingest
 from toolturn.ovos import BrainModel, NativeToolCallEngine
@@ -123,6 +123,38 @@ def test_a_stream_that_nobody_reads_any_more_is_let_go() -> None:
     asyncio.run(some())
     count = len(pieces)
     assert count < 5000
+
+
+def test_nothing_is_left_of_a_stream_that_was_cancelled_while_its_brain_thinks() -> None:
+    release = threading.Event()
+
+    class Thinks(WritingBrain):
+        def stream_tokens(self, messages: Any, session_id: str = "", lang: Any = None, units: Any = None) -> Any:
+            yield "well"
+            release.wait(30)
+
+    async def some() -> set[str]:
+        stream = BrainModel(Thinks()).stream((ChatMessage("user", "?"),))
+        await anext(stream)
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await stream.aclose()  # type: ignore[attr-defined]
+        release.set()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 10)
+        return {str(task) for task in others if not task.done()}
+
+    assert asyncio.run(some()) == set()
+
+
+@pytest.mark.parametrize("calls", [[5, None, "x"], "add"])
+def test_calls_that_are_none_are_refused_like_those_of_any_model(calls: Any) -> None:
+    made = NativeToolCallEngine()
+    made.set_brain(ScriptedBrain([AgentMessage(MessageRole.ASSISTANT, "", tool_calls=calls)]))
+    with pytest.raises(ToolLoopMalformedResponseError):
+        made.continue_chat([user("?")])
 
 
 def test_dictionaries_and_developer_messages_are_taken() -> None:

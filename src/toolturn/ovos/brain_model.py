@@ -12,7 +12,7 @@ from typing import Any
 
 from ovos_plugin_manager.templates.agents import AgentMessage, ChatEngine
 
-from ..messages import ChatMessage, ChatResponse, ToolDef, text_of
+from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, text_of
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..models.ingest import ingest, seen_ids
 from ..tools.running import run_in_thread
@@ -103,8 +103,9 @@ class BrainModel(ChatModel):
         # what it may change is made anew for each attempt
         answer = await self._again(lambda: self.brain.continue_chat(self._theirs(messages), **asking))
         response = ingest(response_of(answer, type(self.brain).__name__), tools, seen_ids(messages))
-        if response.tool_calls and isinstance(answer, AgentMessage):
-            self._answers[response.tool_calls[0].id] = answer
+        first = response.tool_calls[0] if response.tool_calls else None
+        if isinstance(first, ToolCall) and isinstance(answer, AgentMessage):  # else the turn refuses it
+            self._answers[first.id] = answer
         return response
 
     async def stream(
@@ -129,6 +130,7 @@ class BrainModel(ChatModel):
                 loop.call_soon_threadsafe(arrived.put_nowait, piece)
 
         reading = asyncio.ensure_future(run_in_thread(read, _GRACE))
+        coming: asyncio.Future[str] | None = None
         try:
             while True:
                 coming = asyncio.ensure_future(arrived.get())
@@ -147,6 +149,8 @@ class BrainModel(ChatModel):
         finally:
             stopped.put(None)
             reading.cancel()
+            if coming is not None:
+                coming.cancel()
         yield ingest(ChatResponse("".join(pieces)), tools, seen_ids(messages))
 
     def _theirs(self, messages: Sequence[ChatMessage]) -> list[AgentMessage]:
