@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ovos_plugin_manager.templates.agents import AgentMessage, MessageRole
 
+from toolturn.errors import ToolLoopEmptyResponseError
 from toolturn.ovos import NativeToolCallEngine, ReActLoopEngine
 
 from .boxes import EchoBox
@@ -28,7 +29,7 @@ def test_a_call_is_read_from_the_text_and_its_result_goes_back_as_text(cls: Any)
     answer = made.continue_chat([user("say hi")], session_id="s1", lang="en-US", units="metric")
     assert answer == AgentMessage(MessageRole.ASSISTANT, "it said hi")
     assert box.ran == ["echo"]
-    assert brain.asked[1].messages[-1].content == 'Observation: {"text":"hi"}'
+    assert brain.asked[1].messages[-1].content.startswith('Observation: {"text":"hi"}\n\n')
     assert brain.asked[1].messages[-1].role is MessageRole.USER
     assert brain.asked[0].tools is None
     assert brain.asked[0].known == {"session_id": "s1", "lang": "en-US", "units": "metric"}
@@ -47,6 +48,44 @@ def test_the_react_engine_has_a_brain_that_could_call_tools_write() -> None:
 def test_plain_text_is_an_answer() -> None:
     made, _, _ = engine("It is four.")
     assert made.continue_chat([user("2+2?")]).content == "It is four."
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("FINAL_ANSWER: 42", "42"),
+        ("Thought: I know it.\n**Final Answer:** 42\nand more", "42\nand more"),
+        ("Thought: free at last", "Thought: free at last"),
+        ("  It is\nFINAL ", "  It is\nFINAL "),
+        ("Thoughtful people say so.", "Thoughtful people say so."),
+        ("F", "F"),
+        ("Action: the hero enters.\nHe bows.", "Action: the hero enters.\nHe bows."),
+    ],
+)
+@pytest.mark.parametrize("config", [{}, {"max_iterations": 0}])
+def test_the_marks_of_an_answer_are_not_spoken_where_there_are_no_tools_either(
+    reply: str, answer: str, config: dict[str, Any]
+) -> None:
+    class Streams(WritingBrain):
+        def stream_tokens(self, *args: Any, **known: Any) -> Any:
+            yield from self.replies.pop(0)
+
+    for brain in (WritingBrain([reply]), Streams([reply])):
+        made = NativeToolCallEngine(config)
+        made.set_brain(brain)
+        made.load_toolboxes([EchoBox()] if config else [])
+        assert made.continue_chat([user("go")]).content == answer
+        brain.replies = [reply]
+        assert "".join(made.stream_tokens([user("go")])).strip() == answer.strip()
+
+
+def test_a_call_that_nothing_can_run_is_not_spoken_where_there_are_no_tools_either() -> None:
+    made, brain, _ = engine(ECHO, "FINAL_ANSWER: hi", config={"max_iterations": 2})
+    made.load_toolboxes([])
+    assert made.continue_chat([user("go")]).content == "hi"
+    brain.replies = [ECHO, ECHO]
+    with pytest.raises(ToolLoopEmptyResponseError):
+        made.continue_chat([user("go")])
 
 
 def test_an_observation_that_the_brain_made_up_is_not_believed() -> None:
@@ -88,4 +127,4 @@ def test_a_subclass_that_runs_the_calls_is_asked_about_every_name() -> None:
 
     made, brain, _ = engine(ECHO.replace("echo", "unheard_of"), "FINAL_ANSWER: done", cls=Mine)
     made.continue_chat([user("go")])
-    assert brain.asked[1].messages[-1].content == "Observation: mine: unheard_of {'text': 'hi'}"
+    assert brain.asked[1].messages[-1].content.startswith("Observation: mine: unheard_of {'text': 'hi'}\n\n")

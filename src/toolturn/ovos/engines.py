@@ -26,6 +26,7 @@ from .brain_model import BrainModel, takes_tools
 from .bridge import iterate
 from .causes import cause_text
 from .engine import AgenticLoopEngine
+from .final_answers import FinalAnswers
 from .kept_calls import KeptCalls
 from .messages import agent_call, chat_messages
 from .overridden import relayed_tools
@@ -253,7 +254,7 @@ class ReActLoopEngine(AgenticLoopEngine):
 
     def _chat_model(self, model: ChatModel, tools: ToolSet, language: str) -> ChatModel:
         """The model as one that calls tools: here by text, whatever it can."""
-        return self._kept("react", ReActTools, model, language) if tools else model
+        return self._kept("react", ReActTools, model, language) if tools else FinalAnswers(model, language)
 
     def _react(self, language: str) -> dict[str, Any]:
         # other keys there were warned of
@@ -293,8 +294,11 @@ class NativeToolCallEngine(ReActLoopEngine):
         return BrainModel(brain, offered + [each.to_openai() for each in relayed.definitions], **known)
 
     def _chat_model(self, model: ChatModel, tools: ToolSet, language: str) -> ChatModel:
-        if not tools or isinstance(model, BrainModel):
-            return model if not tools or model.capabilities.tools else super()._chat_model(model, tools, language)
+        if isinstance(model, BrainModel):
+            native = self._native is not None and self._native[1]
+            return model if native else super()._chat_model(model, tools, language)
+        if not tools:
+            return model
         # a server that refuses tools is asked by text from then on
         return self._kept("native", NativeOrText if model.capabilities.tools else text_tools, model, language)
 

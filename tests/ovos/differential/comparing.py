@@ -269,6 +269,9 @@ class Comparison:
     def _known_end(self, theirs: Any, ours: Any, there: str | None, here: str | None) -> str:
         if theirs and theirs[0] == "AttributeError" and ours and ours[0] == "ToolLoopModelError":
             return "no-message"
+        if self._text and self._without_tools() and "Action:" in (there or ""):
+            nothing = ours is not None and ours[0] == "ToolLoopEmptyResponseError"
+            return "react-without-tools" if nothing or self._made_of_results(here or "") else ""
         blank = not (there or "").strip()
         if blank and ours is not None:
             return "empty" if ours[0] == "ToolLoopEmptyResponseError" else ""
@@ -278,8 +281,6 @@ class Comparison:
         if blank:
             return "empty" if self._made_of_results(_without(here, self._preambles())) else ""
         there = there or ""
-        if self._text and self._without_tools() and here.split() in self._last_replies():
-            return "same" if here == there else "react-without-tools"
         if self._text and "Action:" in there:
             return "react-limit" if self._made_of_results(here) else ""
         if self.session["entry"] in ("continue_chat", "get_response"):
@@ -299,13 +300,6 @@ class Comparison:
     def _without_tools(self) -> bool:
         rounds = int(self.session["config"].get("max_iterations", 10))
         return not rounds or not any(self.session["toolboxes"])
-
-    def _last_replies(self) -> list[list[str]]:
-        """The words of the last reply, as it was written and as it is meant."""
-        place = len(self.ours["asked"]) - 1
-        replies = self.session["script"][place : place + 1]
-        replies += [meant for reply in replies for meant in reply.get("means", ())]
-        return [(reply.get("content") or "").split() for reply in replies]
 
     def _preambles(self) -> str:
         """What the brain said before calls, which is spoken where the answer is streamed."""
