@@ -63,7 +63,8 @@ class AnswerType:
         from pydantic import ValidationError
 
         try:
-            return self._adapter.validate_python(value)
+            # as JSON: a strict type takes a date, a member of an enumeration or a tuple in no other way
+            return self._adapter.validate_json(dumps(value))
         except ValidationError as exc:
             raise InvalidToolArguments(describe_faults(exc)) from None
 
@@ -191,6 +192,16 @@ class AnswerForm:
         if op.required or (len(op.tools) == 1 and self.tool):
             return offered, replace(settings, tool_choice=self.tool)
         return offered, settings
+
+    def offered(self, op: CallModel) -> tuple[ToolDef, ...]:
+        """Return the tools of a request to a model that takes no settings: where one has to be called, it alone.
+
+        Args:
+            op: The model call.
+        """
+        if op.forced:
+            return self.definitions
+        return tuple(tool for tool in op.tools if tool.name == op.required) if op.required else op.tools
 
     def read(self, op: CallModel, response: ChatResponse) -> ChatResponse | Valued | Unfit:
         """Return a reply with the object it holds, or with why that does not fit; others as they are.

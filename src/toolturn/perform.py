@@ -244,7 +244,10 @@ class Performer:
         if self._chat is None or (
             self._settings is None and op.max_tokens is None and not op.forced and self._answer is None
         ):
-            answer = self._model(op.messages, op.tools)
+            tools = op.tools
+            if self._chat is None and self._answer is not None:
+                tools = self._answer.offered(op)
+            answer = self._model(op.messages, tools)
         else:
             tools, settings = self._request(op)
             answer = self._chat.complete(op.messages, tools, settings=settings)
@@ -397,7 +400,11 @@ class Performer:
         if given is None:
             given = await self._run_hooked(invocation, depth + 1)
         if hook.after is not None:
-            given = await _result_of(hook.after(invocation, given)) or given
+            changed = await _result_of(hook.after(invocation, given))
+            if changed is not None:
+                # what the model reads is another; what the tool returned is not
+                kept = changed.value is None and changed.return_direct
+                given = replace(changed, value=given.value) if kept else changed
         return given
 
 

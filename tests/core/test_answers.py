@@ -6,10 +6,11 @@ import asyncio
 import json
 import pickle
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
 from toolturn import (
@@ -19,6 +20,8 @@ from toolturn import (
     Limits,
     ModelSettings,
     ToolError,
+    ToolHook,
+    ToolInvocationResult,
     ToolLoopError,
     ToolLoopIterationLimitError,
     ToolLoopTruncatedResponseError,
@@ -31,6 +34,7 @@ from toolturn import (
     tool,
 )
 from toolturn.events import Answer, Text
+from toolturn.limits import OnLimit
 from toolturn.testing import Reply, ScriptedModel, calls
 from toolturn.transcript import check
 
@@ -450,10 +454,48 @@ def test_a_streamed_turn_has_the_same_typed_answer(kind: type[ScriptedModel]) ->
 
 
 def test_a_hook_may_replace_the_object() -> None:
-    from toolturn import ToolHook, ToolInvocationResult
-
     def after(invocation: Any, result: ToolInvocationResult) -> ToolInvocationResult:
         return ToolInvocationResult("{}", True, value="mine")
 
     result = run(ScriptedModel([calls(("final_answer", GOOD))]), hooks=[ToolHook(after=after)])
     assert (result.content, result.value) == ("{}", "mine")
+
+
+def test_a_hook_that_replaces_the_text_alone_leaves_the_object() -> None:
+    def after(invocation: Any, result: ToolInvocationResult) -> ToolInvocationResult:
+        return ToolInvocationResult("hidden", result.return_direct)
+
+    result = run(ScriptedModel([calls(("final_answer", GOOD))]), hooks=[ToolHook(after=after)])
+    assert (result.content, result.value) == ("hidden", ROME)
+
+
+class Day(BaseModel):
+    """A day."""
+
+    model_config = ConfigDict(strict=True)
+
+    when: date
+    hours: tuple[int, int]
+
+
+@pytest.mark.parametrize("kind", [Structured, ScriptedModel])
+def test_a_strict_type_takes_what_json_has_for_its_types(kind: type[ScriptedModel]) -> None:
+    text = '{"when":"2030-01-02","hours":[8,9]}'
+    reply: Any = text if kind is Structured else calls(("final_answer", text))
+    assert run(kind([reply]), answer_type=Day).value == Day(when=date(2030, 1, 2), hours=(8, 9))
+
+
+def test_a_plain_callback_is_offered_the_final_tool_alone_where_it_has_to_be_called() -> None:
+    offered: list[list[str]] = []
+
+    async def model(messages: Any, tools: Any) -> Any:
+        offered.append([tool.name for tool in tools])
+        return calls(("look", '{"place":"Rome"}')) if "look" in offered[-1] else calls(("final_answer", GOOD))
+
+    policies: tuple[OnLimit, ...] = ("answer", "raise")
+    for policy in policies:
+        offered.clear()
+        result = asyncio.run(run_tool_loop(USER, [look], model, answer_type=Weather, max_iterations=2, on_limit=policy))
+        assert result.value == ROME
+        assert offered[-1] == ["final_answer"]
+        assert all(names == ["look", "final_answer"] for names in offered[:-1])

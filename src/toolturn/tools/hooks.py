@@ -42,8 +42,9 @@ class ToolHook:
     Args:
         before: May return a result to use instead of running the tool, or raise ToolError to refuse the call with a
             reason for the model; None lets the call go on.
-        after: May return another result, for instance one with secrets left out; None keeps it. It also sees the
-            result that a hook further in gave instead of running the tool.
+        after: May return another result, for instance one with secrets left out; None keeps it. The object behind a
+            direct return stays where the other result has none. It also sees the result that a hook further in gave
+            instead of running the tool.
     """
 
     before: Before | None = None
