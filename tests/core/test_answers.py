@@ -499,3 +499,21 @@ def test_a_plain_callback_is_offered_the_final_tool_alone_where_it_has_to_be_cal
         assert result.value == ROME
         assert offered[-1] == ["final_answer"]
         assert all(names == ["look", "final_answer"] for names in offered[:-1])
+
+
+BROKEN = ["", ChatResponse("", finish_reason="tool_calls"), ChatResponse("", finish_reason="malformed_function_call")]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_whoever_replies_nothing_of_use_is_not_told_to_answer_in_plain_text(broken: Any) -> None:
+    by_tool = ScriptedModel([broken, calls(("final_answer", GOOD))])
+    by_text = Structured([broken, GOOD])
+    required = ScriptedModel([broken, calls(("book", '{"seats":2}'))])
+    run(by_tool, [look])
+    run(by_text, [look])
+    run(required, [look, book], answer_type=None, require_tool="book")
+    said = [model.requests[1][0][-1].content for model in (by_tool, by_text, required)]
+    assert not any("plain text" in text for text in said)
+    assert said[0].endswith("; to finish, call final_answer.")
+    assert said[1].endswith(", or answer with the whole object.")
+    assert said[2].endswith("; to finish, call book.")

@@ -33,6 +33,11 @@ def refusal_of_answer(
         # in any other turn the end: here the model is on its way to what is wanted, and only too early
         nudge = f"Call {turn.required} alone, when you have the results of all other tools; none of your calls was run."
         return replace(refusal, nudge=nudge)
+    if refusal is not None and refusal.nudge:
+        # what is wrong stands in the first sentence; what to do instead is not to answer in plain text
+        wrong = refusal.nudge.partition(". ")[0]
+        how = f"; to finish, call {turn.required}" if turn.required else ", or answer with the whole object"
+        return replace(refusal, nudge=f"{wrong}. Call a tool with valid JSON arguments{how}.")
     if refusal is not None or response.tool_calls or fits:
         return refusal
     if turn.required:

@@ -256,7 +256,7 @@ class Turn(State):
             refusal = self._judge(outcome)
         else:
             refusal = judge(outcome, self.traits, self._seen, self._accepted, limits)
-        if self.required or unfit:
+        if self.required or self.typed:
             refusal = answering.refusal_of_answer(self, outcome, refusal, fits=fits, unfit=unfit)
         if refusal is not None and refusal.nudge:
             refusal = answering.ask_again(self, refusal, outcome)
