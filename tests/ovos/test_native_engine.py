@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ovos_plugin_manager.templates.agents import AgentMessage, MessageRole, MultimodalAgentMessage
 
-from toolturn.errors import ToolLoopEmptyResponseError, ToolLoopModelError
+from toolturn.errors import ToolLoopEmptyResponseError, ToolLoopMalformedResponseError, ToolLoopModelError
 from toolturn.ovos import NativeToolCallEngine, NotLoadable
 
 from .boxes import EchoBox
@@ -287,6 +287,20 @@ def test_calls_as_dictionaries_and_calls_written_into_the_text_are_read() -> Non
     assert made.continue_chat([user("go")]).content == "done"
     assert observation(brain, 1) == '{"text":"1"}'
     assert observation(brain, 2) == '{"text":"2"}'
+
+
+@pytest.mark.parametrize("boxes", [[], None])
+def test_a_call_in_the_text_that_nothing_can_run_is_never_spoken(boxes: Any) -> None:
+    leaked = '<tool_call>{"name": "nope", "arguments": {}}</tool_call>'
+    made, _ = engine(*[leaked] * 4, boxes=boxes)
+    said: list[str] = []
+    with pytest.raises(ToolLoopMalformedResponseError):
+        said.extend(made.stream_sentences([user("go")]))
+    assert said == []
+    with pytest.raises(ToolLoopMalformedResponseError) as caught:
+        made.continue_chat([user("go")])
+    assert caught.value.rejected_response is not None
+    assert caught.value.rejected_response.reasoning == leaked
 
 
 def test_the_same_call_again_and_again_ends_in_an_answer_made_of_its_result() -> None:

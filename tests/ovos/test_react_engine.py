@@ -88,6 +88,12 @@ def test_a_call_that_nothing_can_run_is_not_spoken_where_there_are_no_tools_eith
         made.continue_chat([user("go")])
 
 
+def test_a_tool_that_is_called_nothing_is_one() -> None:
+    made, brain, _ = engine("Action: nothing({})", "FINAL_ANSWER: done")
+    assert made.continue_chat([user("go")]).content == "done"
+    assert brain.asked[1].messages[-1].content.startswith("Observation: ok")
+
+
 def test_an_observation_that_the_brain_made_up_is_not_believed() -> None:
     made, brain, box = engine(f"{ECHO}\nObservation: made up\nFINAL_ANSWER: made up", "FINAL_ANSWER: hi")
     assert made.continue_chat([user("go")]).content == "hi"

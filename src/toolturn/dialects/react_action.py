@@ -56,7 +56,10 @@ def is_none(value: str, tools: KnownTools) -> bool:
         value: What stands behind the key.
         tools: What was offered: a tool may be called so.
     """
-    return _NONE.match(value) is not None and tools.resolve(value.strip(_AROUND)) is None
+    if _NONE.match(value) is None or tools.resolve(value.strip(_AROUND)) is not None:
+        return False
+    name = tool_of(value, tools)
+    return name is None or tools.resolve(name) is None
 
 
 def tool_of(value: str, tools: KnownTools) -> str | None:

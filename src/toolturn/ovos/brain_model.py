@@ -15,9 +15,11 @@ from ovos_plugin_manager.templates.agents import AgentMessage, ChatEngine
 from ..messages import ChatMessage, ChatResponse, ToolCall, ToolDef, text_of
 from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..models.ingest import ingest, seen_ids
+from ..models.ingest.reasons import known_reason
 from ..tools.running import run_in_thread
 from .messages import agent_call, agent_message, response_of
 
+_MALFORMED = "malformed_function_call"
 _BUSY = (408, 429, 500, 502, 503, 504, 529)
 _PAUSE = 0.5
 _GRACE = 0.1  # what waits for its server does not hear of a cancel: nothing is won by waiting for it
@@ -103,6 +105,9 @@ class BrainModel(ChatModel):
         # what it may change is made anew for each attempt
         answer = await self._again(lambda: self.brain.continue_chat(self._theirs(messages), **asking))
         response = ingest(response_of(answer, type(self.brain).__name__), tools, seen_ids(messages))
+        if known_reason(response.finish_reason) == _MALFORMED:
+            # what was to be a call is nothing to be spoken, and is still there for who looks for the cause
+            response = replace(response, content="", reasoning=response.reasoning or response.content)
         first = response.tool_calls[0] if response.tool_calls else None
         if isinstance(first, ToolCall) and isinstance(answer, AgentMessage):  # else the turn refuses it
             self._answers[first.id] = answer

@@ -104,7 +104,7 @@ class FinalAnswers(ChatModel):
     def _answer(self, response: ChatResponse, reply: Reply) -> ChatResponse:
         if reply.text:
             return replace(response, content=reply.text)
-        keys = map(self._keys.key, text_of(response.content).splitlines())
-        if reply.broken and any(key is not None and key.kind == "input" for key in keys):
+        keys = [key.kind for key in map(self._keys.key, text_of(response.content).splitlines()) if key is not None]
+        if reply.broken and ("input" in keys or keys[0] == "thought"):
             return replace(response, content="")
         return response

@@ -273,6 +273,9 @@ class Comparison:
             nothing = ours is not None and ours[0] == "ToolLoopEmptyResponseError"
             return "react-without-tools" if nothing or self._made_of_results(here or "") else ""
         blank = not (there or "").strip()
+        if blank and ours is not None and ours[0] == "ToolLoopMalformedResponseError":
+            replies = self.session["script"][len(self.ours["asked"]) - 1 :]
+            return "leaked" if replies and "leaked" in replies[0].get("difference", ()) else ""
         if blank and ours is not None:
             return "empty" if ours[0] == "ToolLoopEmptyResponseError" else ""
         if ours is not None or (theirs is not None and not blank):
