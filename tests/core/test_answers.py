@@ -512,7 +512,7 @@ def test_whoever_replies_nothing_of_use_is_not_told_to_answer_in_plain_text(brok
     run(by_tool, [look])
     run(by_text, [look])
     run(required, [look, book], answer_type=None, require_tool="book")
-    said = [model.requests[1][0][-1].content for model in (by_tool, by_text, required)]
+    said = [str(model.requests[1][0][-1].content) for model in (by_tool, by_text, required)]
     assert not any("plain text" in text for text in said)
     assert said[0].endswith("; to finish, call final_answer.")
     assert said[1].endswith(", or answer with the whole object.")
