@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from time import time
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import (
     ModelAuthenticationError,
@@ -33,6 +33,12 @@ _NO_CREDIT = re.compile(
     r"insufficient[ _](quota|balance|credit|fund)|exceeded your current quota|billing", re.IGNORECASE
 )
 _IMAGES = re.compile(r"image|multi-?modal|vision|content[^.]{0,60}\b(string|text|types?)\b", re.IGNORECASE)
+_BOUND = re.compile(
+    r"max_(?:completion_|output_|new_)?tokens\b.{0,200}?(?:too (?:large|big|high)|at most|less than or equal|<=|"
+    r"maximum|valid range|exceed|limited)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ROOM = re.compile(r"\bin the completion\b|length of the messages or completion", re.IGNORECASE)
 _REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
 _WORDS: Mapping[str, int] = {
     "overloaded_error": 529,
@@ -95,6 +101,29 @@ def tells_of_images(status: int, body: bytes) -> bool:
     if status in (400, 404, 415, 422, 500, 501):
         return _IMAGES.search(" ".join(filter(None, _said(body)))) is not None
     return status == 413  # too large as a whole
+
+
+def tells_of_bound(status: int, body: bytes) -> Literal["model", "room", ""]:
+    """Return what a refusal that blames the bound of the reply compares it with; empty for any other refusal.
+
+    Each says so in words of its own: https://github.com/ChatGPTNextWeb/NextChat/issues/3195,
+    https://github.com/claude-code-best/claude-code/issues/272, https://github.com/Gitlawb/openclaude/issues/331.
+
+    Args:
+        status: The status of the reply.
+        body: Its body.
+
+    Returns:
+        ``model`` where it is more than the model can write, ``room`` where these messages leave less in its window.
+    """
+    if status not in (400, 416, 422):
+        return ""
+    words = _said(body)[0] or ""
+    if _ROOM.search(words):
+        return "room"
+    if _BOUND.search(words):
+        return "room" if _CONTEXT.search(words) else "model"
+    return ""
 
 
 def failure_in_stream(

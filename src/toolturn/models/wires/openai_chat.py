@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ from warnings import warn
 from ...errors import ModelError, ModelProtocolError, ModelRequestError, ModelStreamError
 from ...messages import ChatMessage, ChatResponse, Repair, ToolDef
 from ...model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
-from ..failures import failure_in_stream, failure_of, tells_of_broken_call, tells_of_images
+from ..failures import failure_in_stream, failure_of, tells_of_bound, tells_of_broken_call, tells_of_images
 from ..ingest import ingest
 from ..ingest.streamed import ShownText
 from ..schema import FittedTool, FittedTools, fit_all, profile_named
@@ -105,6 +105,7 @@ class OpenAIChat(ChatModel):
         self._encoders: dict[tuple[tuple[str, str], ...], Encoder] = {}
         self._offers: dict[int, _Offer] = {}
         self._wanted: tuple[ToolDef, FittedTool] | None = None
+        self._too_much: int | None = None  # the least bound of a reply that the server has refused
         self._can = Capabilities(
             streaming=True,
             tools=True,
@@ -129,14 +130,21 @@ class OpenAIChat(ChatModel):
         *,
         settings: ModelSettings | None = None,
     ) -> ChatResponse:
+        return await self._complete(messages, tools, self._settings(settings))
+
+    async def _complete(
+        self, messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...], settings: ModelSettings
+    ) -> ChatResponse:
         offer = self._offer(tools)
         request, seen = self._request(messages, offer, settings, stream=False)
         async with self._sender().send(request, self._timeouts) as reply:
             data = await reply.read()
         if reply.status != 200:
-            if self._takes_no_images(reply.status, data, request):
-                return _told_of_images(await self.complete(messages, tools, settings=settings))
-            return self._refused(reply, data)
+            again = self._otherwise(reply.status, data, request, settings)
+            if again is None:
+                return self._refused(reply, data)
+            settings, repair = again
+            return _told(await self._complete(messages, tools, settings), repair)
         return self._response(self._parsed(data), seen, offer, settings)
 
     async def stream(
@@ -146,13 +154,22 @@ class OpenAIChat(ChatModel):
         *,
         settings: ModelSettings | None = None,
     ) -> AsyncIterator[StreamItem]:
+        async with aclosing(self._stream(messages, tools, self._settings(settings))) as stream:
+            async for item in stream:
+                yield item
+
+    async def _stream(
+        self, messages: tuple[ChatMessage, ...], tools: tuple[ToolDef, ...], settings: ModelSettings
+    ) -> AsyncGenerator[StreamItem]:
         offer = self._offer(tools)
         request, seen = self._request(messages, offer, settings, stream=True)
         response: ChatResponse | None = None
+        again: tuple[ModelSettings, Repair] | None = None
         async with self._sender().send(request, self._timeouts) as reply:
             if reply.status != 200:
                 data = await reply.read()
-                if not self._takes_no_images(reply.status, data, request):
+                again = self._otherwise(reply.status, data, request, settings)
+                if again is None:
                     response = self._refused(reply, data)
             elif reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
                 # a server that does not stream replies with the whole
@@ -170,22 +187,33 @@ class OpenAIChat(ChatModel):
                 response = self._response(assembler.body(), seen, offer, settings)
                 for part in shown.rest(response.content):
                     yield part
-        if response is not None:
+        if again is None:
+            assert response is not None
             yield response
             return
-        again: Any = self.stream(messages, tools, settings=settings)
-        async with aclosing(again):
-            async for item in again:
-                yield _told_of_images(item) if isinstance(item, ChatResponse) else item
+        settings, repair = again
+        async with aclosing(self._stream(messages, tools, settings)) as stream:
+            async for item in stream:
+                yield _told(item, repair) if isinstance(item, ChatResponse) else item
 
-    def _takes_no_images(self, status: int, data: bytes, request: HttpRequest) -> bool:
-        """Whether a refusal blames images of results; they are named instead of shown from here on."""
-        if SHOWN.encode() not in request.body or not tells_of_images(status, data):
-            return False
-        self.wishes = replace(self.wishes, result_images=False)
-        self._encoders.clear()
-        self._offers.clear()
-        return True
+    def _otherwise(
+        self, status: int, data: bytes, request: HttpRequest, settings: ModelSettings
+    ) -> tuple[ModelSettings, Repair] | None:
+        """With what it is asked once more, where a refusal blames something that can be left out; else None."""
+        if SHOWN.encode() in request.body and tells_of_images(status, data):
+            # they are named instead of shown
+            self.wishes = replace(self.wishes, result_images=False)
+            self._encoders.clear()
+            self._offers.clear()
+            return settings, _NO_IMAGES
+        most = settings.max_tokens
+        if most is not None and (blamed := tells_of_bound(status, data)):
+            # a server that can not write so much does not, so that the bound is kept without being told
+            if blamed == "model":
+                self._too_much = most
+            repair = Repair("max_tokens", f"the server refused a bound of {most} tokens, so it was asked without one")
+            return replace(settings, max_tokens=None), repair
+        return None
 
     def _refused(self, reply: HttpReply, data: bytes) -> ChatResponse:
         """What a reply without success is: a failure, unless it tells of a call that the model wrote wrong."""
@@ -278,8 +306,12 @@ class OpenAIChat(ChatModel):
 
     def _settings(self, given: ModelSettings | None) -> ModelSettings:
         if given is None:
-            return self.settings
-        return given if self.settings is _NO_SETTINGS else given.over(self.settings)
+            chosen = self.settings
+        else:
+            chosen = given if self.settings is _NO_SETTINGS else given.over(self.settings)
+        if chosen.max_tokens is not None and self._too_much is not None and chosen.max_tokens >= self._too_much:
+            return replace(chosen, max_tokens=None)
+        return chosen
 
     def _answer(self, wanted: ToolDef) -> FittedTool:
         known = self._wanted
@@ -288,16 +320,15 @@ class OpenAIChat(ChatModel):
         return known[1]
 
     def _request(
-        self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings | None, *, stream: bool
+        self, messages: tuple[ChatMessage, ...], offer: _Offer, settings: ModelSettings, *, stream: bool
     ) -> tuple[HttpRequest, Collection[Any]]:
         more = b""
         field = offer.field
-        chosen = self._settings(settings)
-        if chosen is not _NO_SETTINGS:
+        if settings is not _NO_SETTINGS:
             try:
-                fields = settings_fields(chosen, self.wishes, offer.fitted.aliases, tools=bool(offer.field))
-                if chosen.answer is not None:
-                    fields["response_format"] = response_format(self._answer(chosen.answer))
+                fields = settings_fields(settings, self.wishes, offer.fitted.aliases, tools=bool(offer.field))
+                if settings.answer is not None:
+                    fields["response_format"] = response_format(self._answer(settings.answer))
             except ValueError as exc:
                 raise ModelRequestError(str(exc)) from None
             if field and (servers_own := fields.pop("tools", None)):
@@ -322,17 +353,14 @@ class OpenAIChat(ChatModel):
             raise failure_in_stream(body["error"], self._where, "", self._key)
         return body
 
-    def _response(
-        self, body: Any, seen: Collection[Any], offer: _Offer, settings: ModelSettings | None
-    ) -> ChatResponse:
+    def _response(self, body: Any, seen: Collection[Any], offer: _Offer, settings: ModelSettings) -> ChatResponse:
         response = read_body(body, self._where, self._origin, self.wishes.echo)
         if offer.spoken is None:
             made = ingest(response, offer.tools, seen, strict=self.strict)
         else:  # read in the names and forms the model was given, then put into the tools' own
             made = offer.fitted.unalias(ingest(response, offer.spoken, seen, strict=self.strict))
-        chosen = self._settings(settings)
-        if chosen.answer is not None:
-            made = restored(made, self._answer(chosen.answer))
+        if settings.answer is not None:
+            made = restored(made, self._answer(settings.answer))
         return with_opaque_by_id(made)
 
     async def models(self) -> tuple[str, ...]:
@@ -355,6 +383,8 @@ class OpenAIChat(ChatModel):
         """Nothing is closed: the transport belongs to who gave it, or is shared."""
 
 
-def _told_of_images(response: ChatResponse) -> ChatResponse:
-    repair = Repair("images", "the server refused images of tool results, so they were only named")
+_NO_IMAGES = Repair("images", "the server refused images of tool results, so they were only named")
+
+
+def _told(response: ChatResponse, repair: Repair) -> ChatResponse:
     return replace(response, repairs=(*response.repairs, repair))
