@@ -93,7 +93,7 @@ def test_a_persona_that_is_gone_is_told_when_its_turn_is_resumed(run: Run, write
     (file,) = state.iterdir()
     done = run("resume", str(file))
     assert done.returncode == 1
-    assert f"{persona}: $: it can not be read: No such file" in done.stderr
+    assert f"{persona}: it can not be read: No such file" in done.stderr
 
 
 def test_one_talks_with_a_persona(run: Run, write: Any, lab: LabServer, tmp_path: Path) -> None:

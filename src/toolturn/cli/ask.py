@@ -121,7 +121,7 @@ def ask(
 
     The answer goes to standard output, what happens on the way to standard error. A turn that fails or is
     interrupted is saved, and 'toolturn resume' continues it. Where a tool wants approval you are asked; without a
-    terminal the turn is saved instead. Without a question it is read from standard input.
+    terminal the turn is saved instead. Without a question, or with '-' for it, it is read from standard input.
 
     Exit codes: 0 an answer, 1 none, 2 wrong usage, 130 interrupted.
     """
@@ -272,7 +272,7 @@ def _messages(question: str | None, file: str | None) -> list[ChatMessage]:
             messages += codec.messages_from_json(read_text(file))
         except ValueError as exc:
             raise click.ClickException(f"{file}: {exc}") from None
-    if question is None and file is None and not sys.stdin.isatty():
+    if (question == "-" and file != "-") or (question is None and file is None and not sys.stdin.isatty()):
         question = read_text("-").strip()
     if question:
         messages.append(ChatMessage("user", question))
@@ -294,7 +294,7 @@ def _run(job: _Job) -> None:
             screen.end_line()
     except ToolLoopError as exc:
         _fail(job, str(exc), exc, 1)
-    except ModelError as exc:
+    except (ModelError, ImportError) as exc:  # the latter where an extra is missing
         _fail(job, str(exc), None, 1)
     except (asyncio.CancelledError, KeyboardInterrupt):
         _fail(job, "interrupted", None, _INTERRUPTED[stopped_by[0] if stopped_by else signal.SIGINT])

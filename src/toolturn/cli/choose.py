@@ -83,11 +83,12 @@ def model_named(name: str, *, calling: bool = False) -> ChatModel:
         raise click.ClickException(str(exc)) from None
 
 
-def tools_named(names: Sequence[str]) -> ToolSet:
+def tools_named(names: Sequence[str], said_as: str = "--tools") -> ToolSet:
     """Return the tools of toolboxes.
 
     Args:
         names: Toolboxes, each entry one or several with commas; all built-in ones where empty; ``none`` for none.
+        said_as: Where the user named them.
 
     Raises:
         click.BadParameter: There is no such toolbox, or it can not be used.
@@ -101,7 +102,7 @@ def tools_named(names: Sequence[str]) -> ToolSet:
     try:
         return any_tools(wanted)
     except ValueError as exc:
-        raise click.BadParameter(str(exc), param_hint="--tools") from None
+        raise click.BadParameter(str(exc), param_hint=said_as) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,5 +256,7 @@ def read_text(path: str) -> str:
         if path == "-":
             return str(sys.stdin.read())
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise click.ClickException(f"{path} can not be read: {exc}") from None
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} can not be read: it is no text in UTF-8") from None
+    except OSError as exc:
+        raise click.ClickException(f"{path} can not be read: {exc.strerror or exc}") from None

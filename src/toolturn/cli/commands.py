@@ -40,6 +40,13 @@ class _Lazy(click.Group):
 
             vars(exc)["message"] = harmless(exc.message)  # it may hold what a server, a file or a plug-in said
             raise
+        except KeyboardInterrupt:  # where no turn runs, as while a question is read
+            click.echo("Error: interrupted.", err=True)
+            ctx.exit(130)
+        except ImportError as exc:
+            if exc.name is not None:
+                raise  # of a module; those that name a missing extra are sentences for people
+            raise click.ClickException(str(exc)) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -21,7 +21,9 @@ _EXTRAS = {
     "http": ("httptools", "models behind HTTP"),
     "local": ("xllamacpp", "the embedded model"),
     "mcp": ("mcp", "tools of MCP servers"),
+    "ovos": ("ovos_plugin_manager", "the engines of OpenVoiceOS"),
     "schema": ("jsonschema_rs", "tools from a JSON Schema"),
+    "signing": ("itsdangerous", "signed states"),
     "toolboxes": ("simpleeval", "the built-in tools"),
 }
 _SECONDS = 3.0

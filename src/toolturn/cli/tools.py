@@ -26,7 +26,7 @@ def tools(names: tuple[str, ...], schemas: bool, as_json: bool) -> None:
     others = () if names else plugins("toolboxes")
 
     wanted = names or tuple(TOOLBOXES)
-    boxes = {name: tools_named([name]) for name in wanted}
+    boxes = {name: tools_named([name], "NAMES") for name in wanted}
     if as_json:
         document: dict[str, Any] = {
             name: [{"name": d.name, "description": d.description, "parameters": d.parameters} for d in box.definitions]

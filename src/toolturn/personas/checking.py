@@ -34,8 +34,9 @@ class Finding:
     column: int | None = None
 
     def __str__(self) -> str:
-        where = self.place if self.line is None else f"line {self.line}, column {self.column}"
-        return f"{where}: {self.text}"
+        if self.line is not None:
+            return f"line {self.line}, column {self.column}: {self.text}"
+        return self.text if self.place == "$" else f"{self.place}: {self.text}"
 
 
 def below(place: str, key: str | int) -> str:
