@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, distributions, entry_points
@@ -90,7 +92,8 @@ class Plugin:
             PluginError: That failed; it names the plug-in, its package and the cause, which is chained.
         """
         try:
-            return self._entry.load()
+            with _printing_aside():
+                return self._entry.load()
         except (Exception, SystemExit) as exc:
             raise self.error(f"can not be imported: {_cause(exc)}") from exc
 
@@ -239,9 +242,12 @@ def plugin_tools(name: str, config: Mapping[str, Any] | None = None) -> ToolSet:
 
     plugin = find_plugin("toolboxes", name)
     made = called(plugin, config or {})
+    if made is None:
+        raise plugin.error("gave no set of tools but nothing")
     try:
-        return made if isinstance(made, ToolSet) else ToolSet(made)
-    except (TypeError, ValueError) as exc:
+        with _printing_aside():  # a generator runs only now
+            return made if isinstance(made, ToolSet) else ToolSet(made)
+    except (Exception, SystemExit) as exc:
         raise plugin.error(f"gave no set of tools: {_cause(exc)}") from exc
 
 
@@ -299,9 +305,17 @@ def called(plugin: Plugin, config: Mapping[str, Any], *arguments: Any) -> Any:
     if (wrong := misfit(function, config, *arguments)) is not None:
         raise plugin.error(f"does not take its configuration: {wrong}")
     try:
-        return function(*arguments, **config)
+        with _printing_aside():
+            return function(*arguments, **config)
     except (Exception, SystemExit) as exc:
         raise plugin.error(f"failed: {_cause(exc)}") from exc
+
+
+@contextmanager
+def _printing_aside() -> Iterator[None]:
+    """What a plug-in prints goes to standard error: standard output may hold one JSON document, or an answer."""
+    with nullcontext() if sys.stderr is None else redirect_stdout(sys.stderr):
+        yield
 
 
 def misfit(function: Callable[..., Any], config: Mapping[str, Any], *arguments: Any) -> str | None:

@@ -136,6 +136,8 @@ def test_an_error_can_be_pickled(there: Path) -> None:
         ("def tools(**config): raise OSError('no disk')", "failed: OSError: no disk"),
         ("def tools(**config): return 5", "gave no set of tools: TypeError"),
         ("def tools(**config): return [print]", "gave no set of tools: TypeError"),
+        ("def tools(**config): return None", "gave no set of tools but nothing"),
+        ("def tools(**config):\n    yield 1 / 0", "gave no set of tools: ZeroDivisionError"),
         ("def tools(*, sides): return []", "does not take its configuration: missing a required"),
     ],
 )
@@ -276,3 +278,13 @@ def test_the_doctor_tries_plugins_only_where_that_is_asked_for(there: Path, run:
     assert tried.returncode == 1
     assert "toolboxes  good of good-pack 1.0: can be imported" in tried.stdout
     assert "bad-pack can not be imported: ValueError: out of order" in tried.stdout
+
+
+def test_what_a_plugin_prints_does_not_come_between_a_document_on_standard_output(there: Path, run: Run) -> None:
+    loud = TOOLS.replace("def tools(", "print('imported')\n\ndef tools(").replace(
+        "return [", "print('asked'); return ["
+    )
+    install(there, "loud-pack", loud, toolboxes={"loud": "tools"})
+    done = run("tools", "loud", "--json")
+    assert list(json.loads(done.stdout)) == ["loud"]
+    assert done.stderr.split() == ["imported", "asked"]
