@@ -1,9 +1,9 @@
 """The engine of OpenVoiceOS in Python, with a tool of one's own: each sentence is there as soon as it is made.
 
-    pip install 'toolturn[ovos,http]'
-    python native_toolcall_persona.py ollama:qwen3 "Is there enough flour for two cakes?"
+    pip install '.[ovos]'
+    python examples/native_toolcall_persona.py ollama:qwen3 "Is there enough flour for two cakes?"
 
-Beside ``ollama:…`` any model will do that toolturn knows, such as ``local`` for the embedded one.
+Beside ``ollama:…`` any model will do that toolturn knows, such as ``local`` for the embedded one (extra ``local``).
 """
 
 from __future__ import annotations
@@ -44,5 +44,7 @@ def answer(model: str, question: str, language: str = "en-US") -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f'usage: {sys.argv[0]} MODEL QUESTION, such as ollama:qwen3 "Is there enough flour for two cakes?"')
     for sentence in answer(*sys.argv[1:3]):
         print(sentence.strip(), flush=True)
