@@ -40,6 +40,22 @@ def test_a_turn_that_an_older_version_saved_is_read(tmp_path: Path) -> None:
     assert replace(saved.load(json.dumps(document)), state="") == saved.SavedTurn("", "local", ("math",), "why")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("tools", "mcp", "files", "write_files") for value in ([5], "x", None, {"a": 1})),
+        *((name, value) for name in ("persona", "why") for value in (5, None, ["x"])),
+        *(("schema", value) for value in (5, "x", [])),
+        *(("model", value) for value in (5, ["x"])),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_damage(tmp_path: Path, name: str, value: object) -> None:
+    path = saved.save(stopped(), KEPT, tmp_path / "turn.json")
+    document = json.loads(path.read_text()) | {name: value}
+    with pytest.raises(ValueError, match="is damaged"):
+        saved.load(json.dumps(document))
+
+
 def test_only_the_owner_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLTURN_STATE", str(tmp_path / "new"))
     path = saved.save(stopped(), KEPT)

@@ -112,15 +112,28 @@ def load(text: str) -> SavedTurn:
     """
 
     def build(data: dict[str, Any]) -> SavedTurn:
-        model = data["model"]
         return SavedTurn(
             codec.dumps(data["turn"]),
-            None if model is None else str(model),
-            why=str(data["why"]),
-            persona=str(data.get("persona", "")),
-            schema=data.get("schema"),
-            # a turn that was saved by an older version knows fewer of them
-            **{name: tuple(data["tools"] if name == "tools" else data.get(name, ())) for name in _LISTS},
+            _of_kind(data, "model", str, type(None)),
+            why=_of_kind(data, "why", str),
+            # a turn that was saved by an older version does not know these
+            persona=_of_kind({"persona": "", **data}, "persona", str),
+            schema=_of_kind({"schema": None, **data}, "schema", dict, type(None)),
+            **{name: _texts(data if name == "tools" else {name: [], **data}, name) for name in _LISTS},
         )
 
     return codec.read(text, "saved turn", build)
+
+
+def _of_kind(data: dict[str, Any], name: str, *kinds: type) -> Any:
+    value = data[name]
+    if not isinstance(value, kinds):
+        raise ValueError(f"{name} can not be {type(value).__name__}")
+    return value
+
+
+def _texts(data: dict[str, Any], name: str) -> tuple[str, ...]:
+    values = _of_kind(data, name, list)
+    if not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} must hold texts")
+    return tuple(values)
