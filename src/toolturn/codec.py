@@ -39,6 +39,8 @@ _LONGEST_INT = 10**4000  # beyond this the interpreter refuses to write an integ
 
 T = TypeVar("T")
 
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 
 def plain(value: Any, depth: int = 0) -> Any:
     """Return the value in JSON's own types; what has no JSON form becomes a capped text.
@@ -77,7 +79,7 @@ def _capped(value: Any) -> str:
 
 def dumps(value: Any) -> str:
     """Return compact JSON in ASCII, in which half a surrogate pair has a form too."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return _encode(value)
 
 
 def read(text: str, what: str, build: Callable[[dict[str, Any]], T]) -> T:

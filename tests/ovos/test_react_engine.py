@@ -79,11 +79,14 @@ def test_the_marks_of_an_answer_are_not_spoken_where_there_are_no_tools_either(
         assert "".join(made.stream_tokens([user("go")])).strip() == answer.strip()
 
 
-def test_a_call_that_nothing_can_run_is_not_spoken_where_there_are_no_tools_either() -> None:
-    made, brain, _ = engine(ECHO, "FINAL_ANSWER: hi", config={"max_iterations": 2})
+@pytest.mark.parametrize(
+    "call", [ECHO, "Action: nothing\nAction Input: {}", "Action: echo({})", "Thought: x\nAction: y"]
+)
+def test_a_call_that_nothing_can_run_is_not_spoken_where_there_are_no_tools_either(call: str) -> None:
+    made, brain, _ = engine(call, "FINAL_ANSWER: hi", config={"max_iterations": 2})
     made.load_toolboxes([])
     assert made.continue_chat([user("go")]).content == "hi"
-    brain.replies = [ECHO, ECHO]
+    brain.replies = [call, call]
     with pytest.raises(ToolLoopEmptyResponseError):
         made.continue_chat([user("go")])
 

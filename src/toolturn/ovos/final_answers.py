@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -13,6 +14,7 @@ from ..model import Capabilities, ChatModel, Delta, ModelSettings, StreamItem
 from ..models.ingest.names import KnownTools
 
 _MARKS = ("final", "thought", "action")
+_CALLED = re.compile(r"\s*[\w.-]{1,100}\([{\"')]")
 
 
 class FinalAnswers(ChatModel):
@@ -104,7 +106,9 @@ class FinalAnswers(ChatModel):
     def _answer(self, response: ChatResponse, reply: Reply) -> ChatResponse:
         if reply.text:
             return replace(response, content=reply.text)
-        keys = [key.kind for key in map(self._keys.key, text_of(response.content).splitlines()) if key is not None]
-        if reply.broken and ("input" in keys or keys[0] == "thought"):
+        keys = [key for key in map(self._keys.key, text_of(response.content).splitlines()) if key is not None]
+        kinds = [key.kind for key in keys]
+        called = any(key.kind == "action" and _CALLED.match(key.rest) for key in keys)
+        if called or "input" in kinds or ("action" in kinds and kinds[0] == "thought"):
             return replace(response, content="")
         return response

@@ -75,7 +75,7 @@ def _mark(record: ToolCallRecord, traits: Mapping[str, ToolTraits]) -> str:
 
 def _arguments(call: ToolCall) -> str:
     try:
-        return dumps(plain(_sorted(parse_arguments(call.arguments))))
+        return dumps(_sorted(parse_arguments(call.arguments)))  # which has JSON's own types only
     except InvalidToolArguments:
         return dumps(plain(call.arguments))
 

@@ -73,6 +73,8 @@ def _fit(value: Any, schema: Any, root: Any, notes: list[str], depth: int) -> An
 
 
 def _fit_text(text: str, schema: Mapping[str, Any], root: Any, notes: list[str], depth: int) -> Any:
+    if schema.get("type") == "string":
+        return text
     wanted = _types(schema, root)
     if "string" in wanted:
         return text
