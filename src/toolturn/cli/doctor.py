@@ -90,7 +90,7 @@ def _plugins(load: bool) -> list[dict[str, Any]]:
 
 
 def _clashes() -> list[str]:
-    """Names that several packages bring; each sentence says how to tell them apart."""
+    """Names that several packages bring, and what is too old for toolturn; each sentence says what to do."""
     from collections import Counter
 
     from toolturn.plugins import KINDS, PluginError, find_plugin, plugins
@@ -103,9 +103,9 @@ def _clashes() -> list[str]:
                     find_plugin(kind, name)
                 except PluginError as exc:
                     told.append(str(exc))
-    from toolturn.ovos.entry_points import clashes  # needs nothing of OpenVoiceOS
+    from toolturn.ovos.entry_points import clashes, outdated  # they need nothing of OpenVoiceOS
 
-    return told + clashes()
+    return told + clashes() + outdated()
 
 
 def _weights() -> dict[str, Any]:
@@ -191,5 +191,7 @@ def _show(found: dict[str, Any]) -> None:
         state = plugin["problem"] or ("can be imported" if plugin["loaded"] else "not loaded")
         line = f"  {plugin['kind']:<10} {plugin['name']} of {plugin['package']} {plugin['version']}: {state}"
         click.echo(harmless(line))
+    if found["clashes"]:
+        click.echo("To know")
     for text in found["clashes"]:
-        click.echo(f"  {text}")
+        click.echo(harmless(f"  {text}"))

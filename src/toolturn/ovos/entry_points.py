@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from typing import Any
 
 from ..plugins import entries_of
@@ -32,6 +33,22 @@ def clashes() -> list[str]:
                 hint = f"; write {instead!r} for toolturn's" if instead else ""
                 told.append(f"{name!r} is brought by toolturn and by {' and '.join(others)}{hint}")
     return told
+
+
+def outdated() -> list[str]:
+    """Return one sentence if the installed persona service is too old to ask chat engines, which ours are.
+
+    It says nothing of a handler that it does not know, and a later handler answers each question.
+    """
+    try:
+        installed_version = version("ovos-persona")
+    except PackageNotFoundError:
+        return []
+    numbers = [int(part) for part in re.findall(r"\d+", installed_version)[:2]]
+    if numbers >= [0, 8]:
+        return []
+    newer = "0.8 and later do: pip install --pre --upgrade ovos-persona"
+    return [f"ovos-persona {installed_version} does not ask engines such as toolturn's; {newer}"]
 
 
 def _is_ours(entry: EntryPoint) -> bool:
