@@ -28,6 +28,7 @@ def pay(to: str, euros: int = 1) -> str:
     \"\"\"Pay somebody.\"\"\"
     with open(os.environ["PAID"], "a") as file:
         file.write(f"{to} {euros}\\n")
+    print("from the tool")
     return f"paid {to}"
 
 def tools(**config):
@@ -90,6 +91,16 @@ def test_without_a_terminal_the_turn_is_saved_and_says_how_to_go_on(
     done = run("resume", "--approve-all", file)
     assert (done.returncode, done.stdout, paid()) == (0, "Done.\n", ["Ada 5"])
     assert not Path(file).exists()
+
+
+def test_what_a_tool_prints_does_not_mix_with_the_answer(run: Run, address: str, state: Path) -> None:
+    ask(run, address, "one")
+    done = run("resume", "--json", "--approve-all", saved(state))
+    assert json.loads(done.stdout)["content"] == "Done."
+    assert "from the tool" in done.stderr
+    talked = run("chat", "--model", f"{address}#two", "--tools", "bank", "--quiet", given="Pay!\ny\ny\n")
+    assert (talked.returncode, talked.stdout) == (0, "Done.\n")
+    assert "from the tool" in talked.stderr
 
 
 @pytest.mark.parametrize("name", ["call_a", "t1.0", "a1.0"])

@@ -47,7 +47,7 @@ from .choose import (
     tools_option,
 )
 from .mcp_option import mcp_option, with_mcp
-from .show import Screen, harmless
+from .show import Screen, harmless, printing_aside
 
 _INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 if hasattr(signal, "SIGHUP"):  # the terminal was closed
@@ -289,7 +289,8 @@ def _run(job: _Job) -> None:
     stopped_by: list[signal.Signals] = []
     try:
         try:
-            result = asyncio.run(_drive(job, screen, stopped_by))
+            with printing_aside():
+                result = asyncio.run(_drive(job, screen, stopped_by))
         finally:
             screen.end_line()
     except ToolLoopError as exc:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
@@ -37,7 +38,7 @@ from toolturn.limits import OnLimit
 from toolturn.model import ModelSettings
 
 from .approving import DENIED, asked, decided
-from .show import Screen, harmless
+from .show import Screen, harmless, printing_aside
 from .talk import Talk
 
 _LEAST_SECONDS = 0.001
@@ -141,6 +142,7 @@ class Chat:
         self._loaded = False
         self._task: asyncio.Task[ToolLoopResult] | None = None
         self._stopped = False
+        self._out: Any = sys.stdout
         self._screen = Screen(model_name, quiet=quiet, silent=as_json)
 
     async def change_model(self, model: ChatModel, name: str, limit: int | None) -> None:
@@ -185,7 +187,7 @@ class Chat:
             return DENIED
         try:
             if self.as_json:
-                click.echo(json.dumps({"kind": "approval", "call": codec.call_to_dict(call)}))
+                click.echo(json.dumps({"kind": "approval", "call": codec.call_to_dict(call)}), file=self._out)
                 return await decided(self.lines.read(""))
             self._screen.end_line()
             return await asked(call, self.lines.answer)
@@ -264,21 +266,22 @@ class Chat:
         sent = tuple(self.talk.shown)
         turn = Turn()
         try:
-            return await run_tool_loop(
-                sent,
-                self.tools,
-                self._model,
-                limits=limits,
-                on_limit=self._on_limit,
-                tool_errors="report",
-                turn=turn,
-                nudges=1,
-                emit=self._screen,
-                settings=self._settings,
-                concurrency=self._concurrency,
-                context=self._context,
-                approve=self._approve,
-            )
+            with printing_aside():
+                return await run_tool_loop(
+                    sent,
+                    self.tools,
+                    self._model,
+                    limits=limits,
+                    on_limit=self._on_limit,
+                    tool_errors="report",
+                    turn=turn,
+                    nudges=1,
+                    emit=self._screen,
+                    settings=self._settings,
+                    concurrency=self._concurrency,
+                    context=self._context,
+                    approve=self._approve,
+                )
         finally:
             # valid however it ended: calls that did not run, or were stopped, are closed
             self.talk.add(turn.messages[len(sent) :])

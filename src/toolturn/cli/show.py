@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from typing import Any
 
 import click
 
@@ -31,6 +34,7 @@ class Screen:
         self._model = model
         self._quiet = quiet or silent
         self._silent = silent
+        self._out: Any = sys.stdout
         self._live = sys.stdout is not None and sys.stdout.isatty() and not silent
         self._written = ""
 
@@ -48,8 +52,8 @@ class Screen:
                 self.note(f"[{self._model}] {what} …")
             case Text(text=text) if self._live:
                 begun = self._written and not self._written.isspace()
-                sys.stdout.write(harmless(text if begun else text.lstrip()))
-                sys.stdout.flush()
+                self._out.write(harmless(text if begun else text.lstrip()))
+                self._out.flush()
                 self._written += text
             case Repaired(repair=repair):
                 self.note(f"  mended: {repair.kind}: {repair.detail}")
@@ -81,19 +85,27 @@ class Screen:
         if self._silent:
             return
         if self._live and self._written.strip() == content:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            self._out.write("\n")
+            self._out.flush()
         else:
             self.end_line()
-            click.echo(harmless(content) if self._live else content)
+            click.echo(harmless(content) if self._live else content, file=self._out)
         self._written = ""
 
     def end_line(self) -> None:
         """Text that was shown turned out not to be the end: what follows begins on a line of its own."""
         if self._live and self._written:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            self._out.write("\n")
+            self._out.flush()
         self._written = ""
+
+
+@contextmanager
+def printing_aside() -> Iterator[None]:
+    """What tools print goes to standard error, unless standard output is a terminal: there is the answer alone."""
+    watched = sys.stdout is None or sys.stdout.isatty()
+    with nullcontext() if watched or sys.stderr is None else redirect_stdout(sys.stderr):
+        yield
 
 
 def harmless(text: str) -> str:
