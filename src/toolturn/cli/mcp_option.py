@@ -111,11 +111,11 @@ def with_mcp(
     for problem in wrong:
         note(f"[mcp] {problem}")
     with _ended_by_signals(), mcp_servers(servers, names=names, reserved=tools.names) as running:
+        down = {problem.server for problem in running.problems if problem.kind == "not_running"}
+        if servers and down == servers.keys():  # the causes are told even where no notes are wanted
+            raise click.ClickException(f"none of the MCP servers runs: {'; '.join(map(str, running.problems))}")
         for problem in running.problems:
             note(f"[mcp] {problem}")
-        down = {problem.server for problem in running.problems if problem.kind == "not_running"}
-        if servers and down == servers.keys():
-            raise click.ClickException("none of the MCP servers runs")
         yield tools + running.tools
 
 
