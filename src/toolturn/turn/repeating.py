@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +21,9 @@ HINT = (
     "\n[This is the same result of the same call, {count} times now. Calling it again will not change it: "
     "do something else, or answer.]"
 )
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +73,18 @@ def _mark(record: ToolCallRecord, traits: Mapping[str, ToolTraits]) -> str:
     given: Any = record.message.content
     if isinstance(given, (list, tuple)):  # another image is another result
         given = message_to_dict(record.message)["content"]
-    text = dumps([plain(name), key, given if isinstance(given, list) else text_of(given)])
-    return sha256(text.encode()).hexdigest()[:32]
+    if type(given) is str and type(name) is str:  # as almost always
+        text = f"{len(name)},{len(key)},{name}{key}{given}"
+    else:
+        text = dumps([plain(name), key, given if isinstance(given, list) else text_of(given)])
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _arguments(call: ToolCall) -> str:
     try:
-        return dumps(_sorted(parse_arguments(call.arguments)))  # which has JSON's own types only
+        return _canonical(parse_arguments(call.arguments))  # which has JSON's own types only
     except InvalidToolArguments:
         return dumps(plain(call.arguments))
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def with_hint(record: ToolCallRecord, count: int, limits: Limits) -> ToolCallRecord:
