@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,11 @@ from .support import HELLO, bad, called, content, observe, one, progress_of, rec
 def test_a_call_is_made_and_its_text_is_the_observation() -> None:
     record = run(called(bad("fine")))
     assert (content(record), record.status) == ("hi", "ok")
+
+
+def test_where_there_is_no_python_of_this_name_it_is_our_own(tmp_path: Path) -> None:
+    server = replace(bad("fine"), command="python", env={"PATH": str(tmp_path)})
+    assert content(run(called(server))) == "hi"
 
 
 # --- servers that end -------------------------------------------------------------------

@@ -233,6 +233,8 @@ def _program(server: Stdio, env: dict[str, str]) -> str:
     if server.cwd is not None and not os.path.isdir(server.cwd):
         raise FileNotFoundError(f"there is no folder {server.cwd!r}")
     found = shutil.which(server.command, path=env.get("PATH"))
+    if found is None and server.command == "python":
+        found = sys.executable  # some systems have none of this name outside of an environment
     if found is None:
         if not os.path.exists(server.command):
             raise FileNotFoundError(f"there is no program {server.command!r}")
