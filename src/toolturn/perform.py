@@ -182,7 +182,7 @@ class Performer:
         except InvalidToolArguments:
             return Approval(True)  # it will not run: the model is told what to mend
         arguments = tool.arguments(request)
-        if not await _needs_approval(tool, arguments):
+        if not await needs_approval(tool, arguments):
             self._requests[f"{op.turn_id}/t{op.id[1:]}"] = request
             return Approval(True)
         if self._approve is None:
@@ -413,7 +413,13 @@ def _invoked(tool: Tool[Any, Any], result: Any) -> ToolInvocationResult:
     return ToolInvocationResult(tool.render(result), direct, value=result if direct else None)
 
 
-async def _needs_approval(tool: Tool[Any, Any], arguments: Any) -> bool:
+async def needs_approval(tool: Tool[Any, Any], arguments: Any) -> bool:
+    """Return whether somebody has to approve a call; yes where the tool's own rule fails.
+
+    Args:
+        tool: The tool.
+        arguments: The parsed arguments, as :meth:`Tool.arguments` gives them.
+    """
     rule = tool.approval
     if isinstance(rule, bool):
         return rule

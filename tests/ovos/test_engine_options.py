@@ -203,6 +203,36 @@ def test_tools_that_want_an_approval_are_denied_unless_somebody_is_asked() -> No
     assert brain.asked[1].messages[-1].content == "unlocked"
 
 
+@pytest.mark.parametrize("rule", [True, lambda arguments: arguments["door"] == "front"])
+@pytest.mark.parametrize("told_of", [True, False])
+def test_a_subclass_that_runs_the_calls_itself_does_not_get_around_an_approval(rule: Any, told_of: bool) -> None:
+    from toolturn.ovos import toolbox_of
+
+    ran: list[str] = []
+
+    @tool(approval=rule)
+    def unlock(door: str) -> str:
+        """Unlocks a door."""
+        ran.append(door)
+        return "unlocked"
+
+    class Logs(NativeToolCallEngine):
+        def _call_tool(self, tool_name: str, args: dict[str, Any]) -> str:
+            return super()._call_tool(tool_name, args)
+
+        def _collect_tool_schemas(self) -> list[dict[str, Any]]:
+            return super()._collect_tool_schemas() if told_of else []
+
+    made = Logs()
+    calls = calling(("a", "unlock", {"door": "front"}), ("b", "unlock", {"door": "back"}))
+    brain = ScriptedBrain([calls, "done"])
+    made.set_brain(brain)
+    made.load_toolboxes([toolbox_of(ToolSet([unlock]), "door")])
+    made.continue_chat([user("go")])
+    assert ran == ([] if rule is True else ["back"])
+    assert "nobody can be asked" in brain.asked[1].messages[2].content
+
+
 def test_tools_of_the_caller_are_given_back_only_by_an_engine_that_was_told_to() -> None:
     spec = {"type": "function", "function": {"name": "lights", "description": "d", "parameters": {"type": "object"}}}
     wants = calling(("a", "lights", {"on": True}), content="Turning it on.")

@@ -292,6 +292,31 @@ def asked(bus: FakeBus, topic: str, data: dict[str, Any], context: Any = None) -
     return heard
 
 
+@pytest.mark.parametrize("rule", [True, lambda arguments: arguments["text"] == "x", lambda arguments: 1 / 0])
+def test_a_call_that_wants_approval_is_not_run_where_nobody_can_be_asked(rule: Any) -> None:
+    ran: list[str] = []
+
+    @tool(approval=rule)
+    def send(text: str) -> str:
+        """Send a text."""
+        ran.append(text)
+        return "sent"
+
+    box = toolbox_of(ToolSet([send]), "post")
+    with pytest.raises(RuntimeError, match="it needs somebody's approval"):
+        box.call_tool("send", {"text": "x"})
+    assert ran == []
+
+
+def test_a_call_that_by_its_arguments_wants_none_is_run() -> None:
+    @tool(approval=lambda arguments: arguments["text"] == "x")
+    def send(text: str) -> str:
+        """Send a text."""
+        return "sent"
+
+    assert toolbox_of(ToolSet([send]), "post").call_tool("send", {"text": "y"}).result == "sent"
+
+
 def test_it_is_discovered_on_the_message_bus() -> None:
     bus = FakeBus()
     box(bus=bus)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..codec import dumps, plain
 from ..messages import ToolDef
 from ..tools import Tool, ToolSet
+from ..turn import ToolTraits
 from .toolboxes import toolset_of
 
 Call = Callable[[str, dict[str, Any]], Any]
@@ -23,7 +25,7 @@ class OverriddenTools(ToolSet):
         timeout: Seconds of a call.
     """
 
-    __slots__ = ("_call", "_timeout")
+    __slots__ = ("_call", "_known", "_timeout")
 
     def __init__(
         self,
@@ -37,8 +39,10 @@ class OverriddenTools(ToolSet):
         named: dict[str, Tool[Any, Any]] = {}
         for definition in told:
             tool = tools.get(definition.name) if call is None else None
-            named.setdefault(definition.name, tool or _Handed(definition, call or default, timeout))
+            approval = _approval_of(tools.get(definition.name))
+            named.setdefault(definition.name, tool or _Handed(definition, call or default, timeout, approval=approval))
         super().__init__(named)
+        self._known = tools
         self._definitions = tuple({definition.name: definition for definition in reversed(told)}.values())[::-1]
         self._call = call
         self._timeout = timeout
@@ -47,8 +51,18 @@ class OverriddenTools(ToolSet):
         """Return the tool of a name; where a subclass runs the calls, it is asked about every name."""
         found = super().get(name)
         if found is None and self._call is not None and name:
-            return _Handed(ToolDef(name, name, {"type": "object"}), self._call, self._timeout)
+            # one that the model was not told of may be a tool of the toolboxes all the same
+            approval = _approval_of(self._known.get(name))
+            return _Handed(ToolDef(name, name, {"type": "object"}), self._call, self._timeout, approval=approval)
         return found
+
+    @property
+    def traits(self) -> Mapping[str, ToolTraits]:
+        """What the machine has to know of the tools, those included that the model was not told of."""
+        own = super().traits
+        if self._call is None:
+            return own
+        return {**own, **{name: tool.traits for name in self._known.names if (tool := self.get(name)) is not None}}
 
     def __add__(self, other: Iterable[Tool[Any, Any]]) -> ToolSet:
         """Return the tools of both; names that nobody knows are still asked about."""
@@ -56,13 +70,21 @@ class OverriddenTools(ToolSet):
         made = OverriddenTools(joined, None, None, _not_here, self._timeout)
         made._definitions = (*self.definitions, *joined.definitions[len(self) :])
         made._call = self._call
+        made._known = self._known
         return made
 
 
 class _Handed(Tool[dict[str, Any], Any]):
     """A tool whose arguments are handed on as the model made them."""
 
-    def __init__(self, definition: ToolDef, call: Call, timeout: float | None, *, approval: bool = False) -> None:
+    def __init__(
+        self,
+        definition: ToolDef,
+        call: Call,
+        timeout: float | None,
+        *,
+        approval: bool | Callable[[Any], Any] = False,
+    ) -> None:
         name = definition.name
         super().__init__(
             name,
@@ -86,6 +108,16 @@ class _Handed(Tool[dict[str, Any], Any]):
 
     def _text(self, result: Any) -> str:
         return str(result)
+
+
+def _approval_of(tool: Tool[Any, Any] | None) -> bool | Callable[[Any], Any]:
+    """Whether a call of a tool wants approval, whoever runs it in the end."""
+    rule = False if tool is None else tool.approval
+    if tool is None or isinstance(rule, bool):
+        return bool(rule)
+    known, asks = tool, rule
+    # arguments that do not fit it make this raise, which means that somebody has to be asked
+    return lambda arguments: asks(known.arguments(known.validate(dumps(plain(arguments)))))
 
 
 _NONE = ToolSet()

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, create_model, model_validat
 from ..background import background
 from ..errors import InvalidToolArguments, ToolError, ToolTimeoutError
 from ..messages import Content, TextPart
+from ..perform import needs_approval
 from ..tools.context import ToolContext
 from ..tools.tool import Tool
 from ..tools.toolset import ToolSet
@@ -55,7 +56,8 @@ class PublishedToolBox(ToolBox):  # type: ignore[misc]
     """A set of tools as a ToolBox; :func:`toolbox_of` makes one.
 
     A call runs the tool on toolturn's own event loop, whichever thread it comes from. ``tools`` shows what is there
-    now, and fails aloud where that can not be said: the base class would swallow it.
+    now, and fails aloud where that can not be said: the base class would swallow it. Of a tool that wants approval the
+    engines of toolturn ask for it; anywhere else nobody can be asked, and such a call is not run.
 
     Args:
         toolset: The tools, or a function that gives them as they are now.
@@ -202,6 +204,8 @@ def _agent_tool(
 
 
 async def _executed(tool: Tool[Any, Any], request: Any, context: ToolContext, bound: float | None) -> PublishedOutput:
+    if await needs_approval(tool, tool.arguments(request)):
+        raise ToolError("it was not run: it needs somebody's approval, and nobody can be asked here")
     try:
         scope = asyncio.timeout(bound if tool.timeout is None else None)
         try:
