@@ -77,13 +77,15 @@ $(VENV)/.nightly: $(VENV)/.dev
 
 # What is too slow for every change: thorough properties, fuzzing, mutants, the fault lab, the questions, the costs.
 # Each part runs even where one before it failed; the exit code tells.
-nightly: $(VENV)/.nightly
+nightly: $(VENV)/.nightly $(OVOS)/.dev
 	@failed=0; \
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q tests/core tests/running tests/dialects tests/models || failed=1; \
 	$(BIN)/python -m tests.fuzz --seconds 60 || failed=1; \
 	$(BIN)/python -m tests.core.mutation || failed=1; \
 	$(BIN)/toolturn conform --adapter toolturn --adapter toolturn_httpx2 --failures || failed=1; \
 	$(BIN)/python benchmarks/questions.py --set all --check || failed=1; \
+	TOOLTURN_OVOS_SESSIONS=20000 $(OVOS)/bin/python -m pytest -q tests/ovos/test_differential.py || failed=1; \
+	$(OVOS)/bin/python benchmarks/ovos.py --check || failed=1; \
 	$(BIN)/python benchmarks/setup_venvs.py --only handwritten_pyreqwest,server || failed=1; \
 	$(BIN)/python benchmarks/run.py --check --loads import,w1,w3,w5,events,reaction,reaction_local,w2,w3http || failed=1; \
 	exit $$failed
