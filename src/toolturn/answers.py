@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import FunctionType, MethodType
 from typing import Any
 
 from .arguments import describe_faults, mend_arguments
@@ -40,6 +41,8 @@ class AnswerType:
         from pydantic import PydanticUserError, TypeAdapter
 
         shown = getattr(wanted, "__name__", None) or repr(wanted)
+        if isinstance(wanted, (FunctionType, MethodType)):
+            raise TypeError(f"answer_type {shown} is a function, not a type")
         try:
             self._adapter: Any = TypeAdapter(wanted)
             schema = self._adapter.json_schema()
@@ -233,7 +236,7 @@ class AnswerForm:
         except InvalidToolArguments as exc:
             if self.tool and not op.forced and not text.lstrip().startswith(("{", "```")):
                 return response  # text beside the tool that was to be called: no object was tried
-            return Unfit(response, str(exc))
+            return Unfit(response, str(exc).replace("arguments", "the answer", 1))
         except Exception as exc:  # noqa: BLE001 - a validator of the user's may raise anything
             return Unfit(response, f"{type(exc).__name__} while it was checked")
         return Valued(replace(response, content=text, tool_calls=None, repairs=response.repairs + repairs), value)

@@ -306,7 +306,7 @@ def test_a_json_schema_is_a_form_of_an_answer_too() -> None:
         run(ScriptedModel([]), answer_type={"type": "array"})
 
 
-@pytest.mark.parametrize("wanted", [int, list[int], "Weather", object()])
+@pytest.mark.parametrize("wanted", [int, list[int], "Weather", object(), len, lambda: None])
 def test_a_type_whose_json_is_no_object_is_refused_before_the_model_is_asked(wanted: Any) -> None:
     with pytest.raises(TypeError, match="answer_type"):
         run(ScriptedModel([]), answer_type=wanted)
