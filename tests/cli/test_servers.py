@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +25,7 @@ ROWS = [
     Fault("silent", "", (Chat(""), Chat("Hello.")), ()),
     Fault("broken", "", (Http(500, {"error": {"message": "out of order"}}),), ()),
     Fault("polite", "", (Chat("Hello."),), ()),
+    Fault("polite-too", "", (Chat("Hello."),), ()),
 ]
 
 
@@ -43,6 +47,21 @@ def test_what_was_mended_is_shown_and_in_the_audit(run: Run, address: str) -> No
     assert "mended: arguments" in done.stderr
     document = json.loads(run("ask", "--json", "--model", f"{address}#mended-json", "--tools", "math", "1 + 1?").stdout)
     assert [repair["op"] for repair in document["repairs"]] == ["m1"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is full")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_an_answer_that_can_not_be_written_is_one_sentence(
+    env: dict[str, str], address: str, options: tuple[str, ...]
+) -> None:
+    name = f"{address}#polite" if options else f"{address}#polite-too"
+    command = [sys.executable, "-m", "toolturn.cli", "ask", *options, "--model", name, "--tools", "none", "Hello?"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=env, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "the answer can not be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
 
 
 def test_a_model_that_says_nothing_is_asked_once_more(run: Run, address: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -260,8 +262,6 @@ def _refuse_undecided(file: str, kept: saved.SavedTurn, stopped: ToolLoopApprova
 
 def saved_id() -> str:
     """Return a new name for a turn."""
-    import os
-
     return os.urandom(16).hex()
 
 
@@ -299,11 +299,24 @@ def _run(job: _Job) -> None:
         _fail(job, str(exc), None, 1)
     except (asyncio.CancelledError, KeyboardInterrupt):
         _fail(job, "interrupted", None, _INTERRUPTED[stopped_by[0] if stopped_by else signal.SIGINT])
+    except OSError as exc:
+        _refuse_unwritable(exc)
     else:
         if job.as_json:
-            click.echo(json.dumps({"ok": True, **_told(job), **codec.result_to_dict(result)}))
+            try:
+                click.echo(json.dumps({"ok": True, **_told(job), **codec.result_to_dict(result)}))
+            except OSError as exc:
+                _refuse_unwritable(exc)
         if job.path is not None:
             job.path.unlink(missing_ok=True)
+
+
+def _refuse_unwritable(exc: OSError) -> NoReturn:
+    """Say that standard output takes no more, as on a full disk; a reader that has gone is told by click."""
+    if exc.errno == errno.EPIPE:
+        raise exc
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still waiting to be written can not be either
+    raise click.ClickException(f"the answer can not be written: {exc.strerror}") from None
 
 
 async def _drive(job: _Job, screen: Screen, stopped_by: list[signal.Signals]) -> ToolLoopResult:
