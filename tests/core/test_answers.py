@@ -37,6 +37,7 @@ from toolturn.events import Answer, Text
 from toolturn.limits import OnLimit
 from toolturn.testing import Reply, ScriptedModel, calls
 from toolturn.transcript import check
+from toolturn.turn import CallModel, Unfit
 
 USER = [ChatMessage("user", "the weather in Rome?")]
 
@@ -135,6 +136,12 @@ def test_beside_other_tools_it_has_to_be_called_when_no_further_call_is_left() -
     assert [settings and settings.tool_choice for settings in model.settings] == [None, "final_answer"]
 
 
+def test_where_a_last_answer_will_be_asked_for_it_does_not_have_to_be_called_before() -> None:
+    model = ScriptedModel([calls(("look", '{"place":"Rome"}')), calls(("final_answer", GOOD))])
+    run(model, [look], max_iterations=2, on_limit="answer")
+    assert [settings and settings.tool_choice for settings in model.settings] == [None, None]
+
+
 def test_settings_of_the_caller_stay() -> None:
     model = ScriptedModel([calls(("final_answer", GOOD))])
     run(model, settings=ModelSettings(temperature=0.5))
@@ -201,6 +208,24 @@ def test_a_plain_callback_answers_in_a_type_too() -> None:
         return calls((tools[-1].name, GOOD))
 
     assert asyncio.run(run_tool_loop(USER, [look], model, answer_type=Weather)).value == ROME
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (ChatResponse(""), "Your reply was empty. Call a tool"),
+        (ChatResponse("x", None, [], "tool_calls"), "You announced a tool call but made none. Call a tool"),
+        (ChatResponse("", None, None, "malformed_function_call"), "Your tool call could not be read. Call a tool"),
+    ],
+)
+def test_what_was_wrong_with_a_broken_reply_is_said_and_that_a_tool_has_to_be_called(
+    reply: ChatResponse, words: str
+) -> None:
+    model = ScriptedModel([reply, calls(("final_answer", GOOD))])
+    assert run(model).value == ROME
+    said = str(model.requests[1][0][-1].content)
+    assert said.startswith(words)
+    assert "to finish, call final_answer" in said
 
 
 def test_when_the_iterations_run_out_the_last_reply_and_what_was_wrong_with_it_are_told() -> None:
@@ -404,6 +429,28 @@ def test_a_turn_goes_on_to_its_typed_answer_in_another_process() -> None:
     assert result.value == ROME
     with pytest.raises(ValueError, match="give answer_type again"):
         asyncio.run(resume(state, [look], model, limits=Limits(6)))
+
+
+def test_another_tool_may_be_required_as_a_turn_goes_on_or_none() -> None:
+    failed = error(ScriptedModel(["no"]), [give_up, book], answer_type=None, require_tool="book", max_iterations=1)
+    model = ScriptedModel([calls(("give_up", "{}"))])
+    result = asyncio.run(resume(failed, [give_up, book], model, limits=Limits(3), require_tool="give_up"))
+    assert result.content == "sorry"
+    turn = Turn.from_json(failed.state or "")
+    turn.reopen((), turn.traits, limits=Limits(3), required="", typed=False)
+    assert (turn.required, turn.typed) == ("", False)
+    turn = Turn.from_json(failed.state or "")
+    turn.reopen((), turn.traits, limits=Limits(3), required="", typed=True)
+    assert turn.typed
+
+
+def test_an_answer_that_does_not_fit_needs_no_reason() -> None:
+    turn = Turn("t")
+    turn.begin(USER, (), {}, limits=Limits(2), typed=True)
+    turn.apply(turn.ops()[0], Unfit(ChatResponse("x"), ""))
+    (op,) = turn.ops()
+    assert isinstance(op, CallModel)
+    assert "form that was asked for: it does not fit." in str(op.messages[-1].content)
 
 
 def test_what_was_said_to_a_model_that_did_not_fit_is_saved_with_the_turn() -> None:

@@ -237,6 +237,10 @@ def test_a_turn_that_waits_for_an_approval_waits_for_it_after_json_too() -> None
     assert ids(decided(turn, YES)) == ["a1.2"]
 
 
+def test_a_question_that_was_not_answered_is_asked_again_by_who_has_no_tools_too() -> None:
+    assert ids(Turn.from_json(waiting().to_json())) == ["a1.1"]
+
+
 def test_what_was_approved_stays_approved_when_the_turn_is_cancelled_and_goes_on() -> None:
     turn = decided(waiting(), YES)
     turn.cancel("later")

@@ -135,6 +135,14 @@ def test_going_in_circles_is_told_and_ends_too(kinds: str, hint: int, end: int) 
     assert made == end
 
 
+def test_a_call_counts_on_over_json_beside_another_that_is_new() -> None:
+    turn = begun({name: ToolTraits() for name in "an"}, limits=THREE)
+    for made in range(3):
+        calling(turn, ("a",), ("n", f'{{"made":{made}}}'))
+        turn = Turn.from_json(turn.to_json())
+    assert hinted(turn) == [False, False, False, False, True, False]
+
+
 def test_circles_are_remembered_over_json() -> None:
     turn = begun({name: ToolTraits() for name in "ab"}, limits=Limits(50, 50, repeats=3))
     for made in range(8):
