@@ -178,6 +178,7 @@ class _Drive:
     async def _until_exit(self) -> None:
         turn, perform, emit = self._turn, self._perform, self._emit
         task, before = self._task, self._cancels
+        plain = emit is None and turn.limits.deadline is None  # nobody is told, and there is no clock to look at
         while ops := turn.ops():
             if self._concurrency == 1 or len(ops) == 1:
                 for op in ops:
@@ -192,7 +193,10 @@ class _Drive:
                             outcome = await perform(op, emit)
                         except OpInterrupted as exc:
                             self._interrupt(op, exc)
-                        self._take(op, outcome)
+                        if plain and turn.phase != "ended":
+                            turn.apply(op, outcome)
+                        else:
+                            self._take(op, outcome)
                     if turn.phase == "ended":
                         break
                     if task.cancelling() > before or (

@@ -8,7 +8,7 @@ import inspect
 import json
 import math
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from time import perf_counter, time
@@ -146,6 +146,8 @@ class Performer:
         self._ledger = Ledger(price)
         self._approve = approve
         self._answer = answer
+        self._plain = settings is None and answer is None
+        self._entry: Any = model if self._chat is None else self._chat.complete
         self._requests: dict[str, Any] = {}  # what was approved is what runs
 
     def __call__(self, op: Op, emit: Emit | None = None) -> Coroutine[Any, Any, Outcome]:
@@ -206,22 +208,35 @@ class Performer:
             budget = current()
             if budget is not None and (limit := budget.used_up()) is not None:
                 return OuterLimit(limit)
-        asking = self._ask(op) if emit is None else self._ask_aloud(op, emit)
         try:
+            if emit is not None:
+                asking = self._ask_aloud(op, emit)
+            elif self._plain and op.max_tokens is None and not op.forced:
+                # most requests say nothing further: those need no coroutine of ours around the model's
+                asking = self._entry(op.messages, op.tools)
+                if type(asking) is not CoroutineType:
+                    asking = _awaited(asking)
+            else:
+                asking = self._ask(op)
             try:
                 waits_for = asking.send(None)
             except StopIteration as stop:
-                response: ChatResponse = stop.value
+                response: Any = stop.value
             else:  # a model that is cancelled has its grace like a tool, and not for ever
                 response = await Guarded(asking, waits_for, self._grace, keep=True)
         except ModelError as exc:
             return ModelFailed(exc)
+        if type(response) is not ChatResponse and not isinstance(response, ChatResponse):
+            raise TypeError(f"call_model must return a ChatResponse, not {type(response).__name__}")
         if response.usage is not None:
             if (price := self._ledger.price) is not None:
                 response = replace(response, usage=_priced(response.usage, price))
             if budget is not None and response.usage is not None:
                 budget.charge(response.usage)
-        return response if self._answer is None else self._answer.read(op, response)
+        if self._answer is not None:
+            return self._answer.read(op, response)
+        given: ChatResponse = response
+        return given
 
     def _request(self, op: CallModel) -> tuple[tuple[ToolDef, ...], ModelSettings | None]:
         """The tools and settings of a request to a ChatModel."""
@@ -251,15 +266,13 @@ class Performer:
         else:
             tools, settings = self._request(op)
             answer = self._chat.complete(op.messages, tools, settings=settings)
-        if type(answer) is not CoroutineType and not inspect.isawaitable(answer):
-            raise TypeError("call_model must be awaitable: make it an 'async def'")
-        response = await answer
+        response = await (answer if type(answer) is CoroutineType else _awaited(answer))
         if not isinstance(response, ChatResponse):
             raise TypeError(f"call_model must return a ChatResponse, not {type(response).__name__}")
         return response
 
     async def _ask_aloud(self, op: CallModel, emit: Emit) -> ChatResponse:
-        told: set[str] = set()
+        told: Collection[str] = ()
         response: ChatResponse | None = None
         if self._chat is not None and self._streams:
             tools, settings = self._request(op)
@@ -267,6 +280,7 @@ class Performer:
             # any async iterator will do, also one that can not be closed
             closing: Any = aclosing(stream) if hasattr(stream, "aclose") else contextlib.nullcontext()
             async with closing:
+                told = set()
                 async for item in stream:
                     if isinstance(item, Delta):
                         told.add(item.kind)
@@ -277,9 +291,9 @@ class Performer:
                 raise ModelStreamError("the model's stream ended before the reply was complete")
         else:
             response = await self._ask(op)
-        if "reasoning" not in told and (thought := text_of(response.reasoning)):
+        if response.reasoning and "reasoning" not in told and (thought := text_of(response.reasoning)):
             emit(Reasoning(thought, op.id))
-        if "text" not in told and (text := text_of(response.content)):
+        if response.content and "text" not in told and (text := text_of(response.content)):
             emit(Text(text, op.id))
         return response
 
@@ -406,6 +420,12 @@ class Performer:
                 kept = changed.value is None and changed.return_direct
                 given = replace(changed, value=given.value) if kept else changed
         return given
+
+
+async def _awaited(answer: Any) -> Any:
+    if not inspect.isawaitable(answer):
+        raise TypeError("call_model must be awaitable: make it an 'async def'")
+    return await answer
 
 
 def _invoked(tool: Tool[Any, Any], result: Any) -> ToolInvocationResult:

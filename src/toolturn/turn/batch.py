@@ -34,7 +34,7 @@ def accept(turn: State, calls: list[ToolCall]) -> None:
     turn._started = 0
     turn._remaining = None
     turn._accepted += len(calls)
-    turn._phase = "tools"
+    turn.phase = "tools"
     if turn._asks:
         turn._approvals = [None] * len(calls)
         look_for_approvals(turn)
@@ -61,7 +61,7 @@ def look_for_approvals(turn: State) -> None:
     turn._waiting = sorted(set(turn._waiting))
     turn._unasked = list(turn._waiting)
     if turn._waiting:
-        turn._phase = "approval"
+        turn.phase = "approval"
 
 
 def ask_for_the_rest(turn: State) -> None:
@@ -95,7 +95,7 @@ def take_approval(turn: State, op: AskApproval, outcome: Outcome) -> None:
         TypeError: It is no such outcome.
     """
     place = op.place
-    if turn._phase != "approval" or place not in turn._unasked or op.call != turn._calls[place]:
+    if turn.phase != "approval" or place not in turn._unasked or op.call != turn._calls[place]:
         raise ValueError(f"the turn does not wait for {op.id}")
     if type(outcome) is Approval:
         decide(turn, place, outcome)
@@ -176,7 +176,7 @@ def take_approvals(turn: State, given: Mapping[str, Approval | bool]) -> None:
 
 
 def _go_on(turn: State) -> None:
-    turn._phase = "tools"
+    turn.phase = "tools"
     if not turn._left:
         settle(turn)
 
@@ -260,7 +260,7 @@ def settle(turn: State) -> None:
     turn._calls = []
     turn._outcomes = []
     turn._approvals = []
-    turn._phase = "model"
+    turn.phase = "model"
     last = turn._records[-1]
     if last.return_direct:
         content = last.message.content

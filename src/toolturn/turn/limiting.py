@@ -73,7 +73,7 @@ def reach(turn: State, limit: Refusal, rejected: ChatResponse | None) -> None:
     possible = turn.typed or not turn.required  # a tool that the turn has to end in can not run any more
     if turn.on_limit == "answer" and possible and spent_out(turn) is None:
         turn._limit = limit
-        turn._phase = "forced"
+        turn.phase = "forced"
     else:
         turn._end(Ending(limit.error, limit.text, rejected, limit=limit.limit))
 

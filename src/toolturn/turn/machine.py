@@ -80,7 +80,7 @@ class Turn(State):
         Raises:
             ValueError: It has begun already.
         """
-        if self._phase != "new":
+        if self.phase != "new":
             raise ValueError("this turn has begun already; an empty Turn() is needed")
         self.turn_id = self.turn_id or turn_id
         self._messages = list(messages)
@@ -94,7 +94,7 @@ class Turn(State):
         self.required = required
         self.typed = typed
         self._asks = any(trait.approval for trait in traits.values())
-        self._phase = "model"
+        self.phase = "model"
 
     # --- what is there --------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Turn(State):
         Several tool calls are given together only when all of them may run together; done one after the other in
         this order is right too.
         """
-        phase = self._phase
+        phase = self.phase
         limits = self.limits
         if limits.spending and phase != "new" and phase != "ended" and (spent := limiting.spent_out(self)) is not None:
             self._end(Ending(spent.error, spent.text, limit=spent.limit))
@@ -140,7 +140,7 @@ class Turn(State):
         return (self._asked,)
 
     def _model_op(self) -> str:
-        if self._phase == "forced":
+        if self.phase == "forced":
             return f"f{self.iterations}"
         if self._retries:
             return f"m{self.iterations - self._retries + 1}~{self._retries}"
@@ -217,7 +217,7 @@ class Turn(State):
             batch.settle(self)
 
     def _apply_model(self, op: CallModel, outcome: Outcome) -> None:
-        if self._phase not in ("model", "forced") or (op is not self._asked and op.id != self._model_op()):
+        if self.phase not in ("model", "forced") or (op is not self._asked and op.id != self._model_op()):
             raise ValueError(f"the turn does not wait for {op.id}")
         self._asked = None
         fits, unfit = False, ""
@@ -313,7 +313,7 @@ class Turn(State):
 
     def expire(self) -> None:
         """End the turn because its time is up; nothing happens when it has not begun or has ended already."""
-        if self._ending is None and self._phase != "new":
+        if self._ending is None and self.phase != "new":
             late = limiting.refusal_at("deadline", self.limits)
             self._end(Ending(late.error, late.text, limit=late.limit))
 
@@ -345,7 +345,7 @@ class Turn(State):
         Args:
             reason: One sentence for people.
         """
-        if self._ending is None and self._phase != "new":
+        if self._ending is None and self.phase != "new":
             self._end(Ending(ToolLoopCancelledError, reason))
 
     def reopen(
@@ -421,7 +421,7 @@ class Turn(State):
         turn.definitions = definitions
         turn.traits = traits or {}
         turn._asks = any(trait.approval for trait in turn.traits.values())
-        if turn._asks and turn._phase in ("approval", "tools"):
+        if turn._asks and turn.phase in ("approval", "tools"):
             batch.ask_for_the_rest(turn)  # whoever wrote the document may have had tools that asked for less
         return turn
 
@@ -435,4 +435,4 @@ class Turn(State):
     __hash__ = None  # type: ignore[assignment]  # it changes while it runs
 
     def __repr__(self) -> str:
-        return f"<Turn {self.turn_id or '(unnamed)'} {self._phase}, {self.iterations} iterations>"
+        return f"<Turn {self.turn_id or '(unnamed)'} {self.phase}, {self.iterations} iterations>"

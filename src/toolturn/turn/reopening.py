@@ -41,7 +41,7 @@ def reopen(
             approval is for no call that waits, or for another.
     """
     ending = turn._ending
-    if turn._phase == "new":
+    if turn.phase == "new":
         raise ValueError("this turn has not begun; there is nothing to resume")
     if ending is not None and ending.error is None:
         raise ValueError("this turn has its answer; there is nothing to resume")
@@ -68,7 +68,7 @@ def reopen(
     turn._exit = None
     turn._remaining = None
     if turn._calls:
-        turn._phase = "tools"
+        turn.phase = "tools"
         _reopen_calls(turn)
         look_for_approvals(turn)
         if approvals:
@@ -76,10 +76,10 @@ def reopen(
         elif not turn._left:
             settle(turn)
     elif turn._limit is not None and at in (None, "deadline") and not raised:
-        turn._phase = "forced"  # the forced call itself was cut short; it is asked again
+        turn.phase = "forced"  # the forced call itself was cut short; it is asked again
     else:
         turn._limit = None
-        turn._phase = "model"
+        turn.phase = "model"
 
 
 def _reopen_calls(turn: State) -> None:

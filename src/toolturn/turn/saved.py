@@ -23,7 +23,7 @@ def state_of(turn: State) -> dict[str, Any]:
         "v": codec.VERSION,
         "kind": "turn",
         "turn_id": turn.turn_id,
-        "phase": turn._phase,
+        "phase": turn.phase,
         "limits": codec.limits_to_dict(turn.limits),
         "on_limit": turn.on_limit,
         "tool_errors": turn.tool_errors,
@@ -62,7 +62,7 @@ def restore(turn: State, data: Mapping[str, Any]) -> None:
     Raises:
         ValueError: The parts of the state do not belong together.
     """
-    turn._phase = data["phase"]
+    turn.phase = data["phase"]
     turn.limits = codec.limits_from_dict(data["limits"])
     turn.on_limit = data["on_limit"]
     turn.tool_errors = data["tool_errors"]
@@ -100,7 +100,7 @@ def restore(turn: State, data: Mapping[str, Any]) -> None:
 
 def _agrees(turn: State) -> bool:
     """Whether the parts of a state belong together."""
-    phase = turn._phase
+    phase = turn.phase
     pairs = zip(turn._calls, turn._outcomes, strict=False)
     return (
         len(turn._calls) == len(turn._outcomes)
@@ -126,8 +126,8 @@ def _approvals_agree(turn: State) -> bool:
         )
         and waiting == sorted(set(waiting))
         and all(place < len(given) and turn._outcomes[place] is None and given[place] is None for place in waiting)
-        and (turn._phase == "approval") <= bool(waiting)
-        and (turn._phase != "tools" or not waiting)
+        and (turn.phase == "approval") <= bool(waiting)
+        and (turn.phase != "tools" or not waiting)
         and all(
             approval is None or approval.approved or (record is not None and record.status == "denied")
             for approval, record in zip(given, turn._outcomes, strict=False)

@@ -19,7 +19,11 @@ Phase: TypeAlias = Literal["new", "model", "approval", "tools", "forced", "ended
 
 
 class State:
-    """All that a turn knows; :class:`Turn` is this with the rules by which it changes."""
+    """All that a turn knows; :class:`Turn` is this with the rules by which it changes.
+
+    Attributes:
+        phase: ``new``, waiting for the ``model``, an ``approval``, ``tools`` or a ``forced`` answer, or ``ended``.
+    """
 
     __slots__ = (
         "_accepted",
@@ -38,7 +42,6 @@ class State:
         "_next",
         "_nudge",
         "_outcomes",
-        "_phase",
         "_records",
         "_remaining",
         "_repeats",
@@ -53,6 +56,7 @@ class State:
         "limits",
         "nudges",
         "on_limit",
+        "phase",
         "repairs",
         "required",
         "seconds",
@@ -77,7 +81,7 @@ class State:
         self.repairs: list[Repair] = []
         self.iterations = 0
         self.seconds = 0.0
-        self._phase: Phase = "new"
+        self.phase: Phase = "new"
         self._messages: list[ChatMessage] = []
         self._records: list[ToolCallRecord] = []
         self._seen: set[str] = set()
@@ -105,11 +109,6 @@ class State:
         self._exit: ToolLoopResult | ToolLoopError | None = None
 
     @property
-    def phase(self) -> Phase:
-        """``new``, waiting for the ``model``, an ``approval``, ``tools`` or a ``forced`` answer, or ``ended``."""
-        return self._phase
-
-    @property
     def messages(self) -> tuple[ChatMessage, ...]:
         """The transcript, valid at every moment: calls still open appear closed in it."""
         if not self._calls:
@@ -131,7 +130,7 @@ class State:
         """
         self._ending = ending
         self._exit = None
-        self._phase = "ended"
+        self.phase = "ended"
 
 
 def open_records(turn: State) -> list[ToolCallRecord]:
