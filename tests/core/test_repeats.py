@@ -32,7 +32,7 @@ from .parts import (
 THREE = Limits(20, 50, repeats=3)
 
 
-def calling(turn: Turn, *calls: tuple[Any, ...], content: str = "the same") -> Turn:
+def calling(turn: Turn, *calls: tuple[Any, ...], content: Any = "the same") -> Turn:
     """The turn after one more batch, in which every call gave this result."""
     number = turn.iterations
     reply(turn, asks(*(call(f"{number}.{place}", *given) for place, given in enumerate(calls))))
@@ -141,6 +141,39 @@ def test_a_call_counts_on_over_json_beside_another_that_is_new() -> None:
         calling(turn, ("a",), ("n", f'{{"made":{made}}}'))
         turn = Turn.from_json(turn.to_json())
     assert hinted(turn) == [False, False, False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("add", "half a pair \ud800"),
+        ("add", [TextPart("the same"), ImagePart("data:image/png;base64,AAAA")]),
+        ("add", None),
+        (7, "the same"),
+        ({"a": 1}, [TextPart("the same")]),
+    ],
+)
+def test_whatever_was_called_and_came_of_it_is_recognised(name: Any, content: Any) -> None:
+    turn = begun(limits=THREE)
+    for _ in range(4):
+        calling(turn, (name,), content=content)
+    assert type(error_of(turn)) is ToolLoopRepeatError
+
+
+@pytest.mark.parametrize("kinds", [((7,), (8,)), (({"a": 1},), ({"a": 2},))])
+def test_names_that_are_no_text_are_told_apart(kinds: tuple[Any, Any]) -> None:
+    turn = begun(limits=THREE)
+    for made in range(6):
+        calling(turn, kinds[made % 2], content=f"{made // 2}")
+    assert not any(hinted(turn))
+
+
+def test_results_that_are_no_text_are_told_apart() -> None:
+    turn = begun(limits=THREE)
+    for made in range(6):
+        content: Any = [TextPart("the same"), ImagePart(f"data:image/png;base64,{'A' * 4 * (made + 1)}")]
+        calling(turn, ("add",), content=content)
+    assert not any(hinted(turn))
 
 
 def test_circles_are_remembered_over_json() -> None:
