@@ -99,7 +99,7 @@ def test_a_head_that_comes_in_drops_is_as_late_as_one_that_does_not_come(make: M
     async def main() -> None:
         async with serving(script) as server:
             transport = make()
-            await in_time(transport, server.url, Timeouts(connect=10, first_byte=0.2), "the timeout for the first byte")
+            await in_time(transport, server.url, Timeouts(connect=2, first_byte=0.2), "the timeout for the first byte")
             await transport.aclose()
 
     run(main())
