@@ -160,11 +160,11 @@ def test_whatever_was_called_and_came_of_it_is_recognised(name: Any, content: An
     assert type(error_of(turn)) is ToolLoopRepeatError
 
 
-@pytest.mark.parametrize("kinds", [((7,), (8,)), (({"a": 1},), ({"a": 2},))])
-def test_names_that_are_no_text_are_told_apart(kinds: tuple[Any, Any]) -> None:
+@pytest.mark.parametrize("names", [(7, 8, 9), ({"a": 1}, {"a": 2}, {"a": 3})])
+def test_names_that_are_no_text_are_told_apart(names: tuple[Any, ...]) -> None:
     turn = begun(limits=THREE)
-    for made in range(6):
-        calling(turn, kinds[made % 2], content=f"{made // 2}")
+    for name in names:
+        calling(turn, (name,))
     assert not any(hinted(turn))
 
 
