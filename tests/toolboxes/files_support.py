@@ -30,9 +30,9 @@ def refused(tools: ToolSet, name: str, **arguments: Any) -> str:
 
 def some_notes(folder: Path) -> Path:
     """Make a folder with a few files, and return it."""
-    (folder / "work" / "2026").mkdir(parents=True)
+    (folder / "years" / "2026").mkdir(parents=True)
     (folder / "todo.md").write_text("Milk\nBread\n")
-    (folder / "work" / "plan.txt").write_text("First the plan.\nThen the work.\n")
-    (folder / "work" / "2026" / "May.txt").write_text("The plan for May\n")
+    (folder / "years" / "plan.txt").write_text("First the plan.\nThen the work.\n")
+    (folder / "years" / "2026" / "May.txt").write_text("The plan for May\n")
     (folder / ".secret").write_text("hidden plan")
     return folder

@@ -30,21 +30,21 @@ def tools(notes: Path) -> ToolSet:
 
 def test_a_folder_is_listed_with_sizes(tools: ToolSet) -> None:
     lines = call(tools, "list_files", folder="notes").splitlines()
-    assert [line.split(" (")[0] for line in lines] == ["notes/todo.md", "notes/work/"]
+    assert [line.split(" (")[0] for line in lines] == ["notes/todo.md", "notes/years/"]
     assert lines[0].startswith("notes/todo.md (11 bytes, 20")
     assert call(tools, "list_files") == call(tools, "list_files", folder="notes/")
-    assert call(tools, "list_files", folder="notes/work/2026").startswith("notes/work/2026/May.txt (")
+    assert call(tools, "list_files", folder="notes/years/2026").startswith("notes/years/2026/May.txt (")
 
 
 def test_several_folders_are_listed_by_their_names(notes: Path) -> None:
-    tools = files_toolbox({"notes": notes, "plans": notes / "work"})
+    tools = files_toolbox({"notes": notes, "plans": notes / "years"})
     assert call(tools, "list_files") == "notes/\nplans/"
     assert "plans/plan.txt" in call(tools, "list_files", folder="plans")
     told = refused(tools, "read_file", path="todo.md")
     assert told == "path: it must begin with the name of a folder (notes, plans), not with 'todo.md'"
     assert "it is empty" in refused(tools, "read_file", path="")
     found = call(tools, "search_files", text="the plan.")
-    assert "notes/work/plan.txt (offset 0): First the plan." in found
+    assert "notes/years/plan.txt (offset 0): First the plan." in found
     assert "plans/plan.txt (offset 0): First the plan." in found
 
 
@@ -54,13 +54,13 @@ def test_several_folders_are_listed_by_their_names(notes: Path) -> None:
         ("*.md", ["todo.md"]),
         ("*.MD", ["todo.md"]),
         ("TODO*", ["todo.md"]),
-        ("**/*.txt", ["work/2026/May.txt", "work/plan.txt"]),
-        ("work/*", ["work/2026/", "work/plan.txt"]),
-        ("**/2026/**", ["work/2026/", "work/2026/May.txt"]),
-        ("**/may.txt", ["work/2026/May.txt"]),
+        ("**/*.txt", ["years/2026/May.txt", "years/plan.txt"]),
+        ("years/*", ["years/2026/", "years/plan.txt"]),
+        ("**/2026/**", ["years/2026/", "years/2026/May.txt"]),
+        ("**/may.txt", ["years/2026/May.txt"]),
         ("[t]odo.m?", ["todo.md"]),
-        ("", ["todo.md", "work/"]),
-        ("/", ["todo.md", "work/"]),
+        ("", ["todo.md", "years/"]),
+        ("/", ["todo.md", "years/"]),
     ],
 )
 def test_a_pattern_chooses_names(tools: ToolSet, pattern: str, names: list[str]) -> None:
@@ -97,17 +97,17 @@ def test_hidden_names_are_as_if_they_were_not_there(tools: ToolSet, notes: Path)
 
 def test_a_large_folder_is_listed_in_part_and_says_so(tools: ToolSet, notes: Path) -> None:
     for number in range(500):
-        (notes / "work" / f"{number:03}.log").touch()
-    lines = call(tools, "list_files", folder="notes/work").splitlines()
+        (notes / "years" / f"{number:03}.log").touch()
+    lines = call(tools, "list_files", folder="notes/years").splitlines()
     assert len(lines) == 201
     assert lines[-1] == "[302 more; name a folder in it, or use a narrower pattern]"
-    assert len(call(tools, "list_files", folder="notes/work", pattern="00*").splitlines()) == 10
+    assert len(call(tools, "list_files", folder="notes/years", pattern="00*").splitlines()) == 10
 
 
 def test_a_walk_ends_after_so_many_entries_so_deep_and_so_long(
     tools: ToolSet, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deep = notes / "work"
+    deep = notes / "years"
     for _ in range(30):
         deep = deep / "d"
     deep.mkdir(parents=True)
@@ -135,14 +135,14 @@ def test_a_walk_that_sees_too_much_says_so(notes: Path, monkeypatch: pytest.Monk
 
 def test_lines_are_found_with_the_byte_to_read_on_from(tools: ToolSet) -> None:
     found = call(tools, "search_files", text="THEN the")
-    assert found == "notes/work/plan.txt (offset 16): Then the work."
-    assert call(tools, "read_file", path="notes/work/plan.txt", offset=16).startswith("Then the work.")
+    assert found == "notes/years/plan.txt (offset 16): Then the work."
+    assert call(tools, "read_file", path="notes/years/plan.txt", offset=16).startswith("Then the work.")
 
 
 def test_a_search_can_be_kept_to_a_folder_or_a_pattern(tools: ToolSet) -> None:
-    assert "May" in call(tools, "search_files", text="plan", folder="notes/work/2026")
-    assert "plan.txt" not in call(tools, "search_files", text="plan", folder="notes/work/2026")
-    assert call(tools, "search_files", text="plan", pattern="m*").startswith("notes/work/2026/May.txt")
+    assert "May" in call(tools, "search_files", text="plan", folder="notes/years/2026")
+    assert "plan.txt" not in call(tools, "search_files", text="plan", folder="notes/years/2026")
+    assert call(tools, "search_files", text="plan", pattern="m*").startswith("notes/years/2026/May.txt")
     assert call(tools, "search_files", text="zzz", pattern="*.md") == "not found in 1 file of notes"
 
 

@@ -40,7 +40,7 @@ def tools(notes: Path) -> ToolSet:
 
 def test_a_small_file_is_read_as_it_is(tools: ToolSet) -> None:
     assert call(tools, "read_file", path="notes/todo.md") == "Milk\nBread\n"
-    assert call(tools, "read_file", path="./notes//work/./plan.txt").startswith("First")
+    assert call(tools, "read_file", path="./notes//years/./plan.txt").startswith("First")
 
 
 def test_the_only_folder_can_be_left_out(tools: ToolSet) -> None:
@@ -175,7 +175,7 @@ def test_what_is_not_there_is_said_with_a_name_like_it(tools: ToolSet) -> None:
     assert refused(tools, "read_file", path="notes/todo.txt") == (
         "notes/todo.txt is not there; did you mean notes/todo.md?"
     )
-    assert "use list_files" in refused(tools, "read_file", path="notes/work/zzzzzz")
+    assert "use list_files" in refused(tools, "read_file", path="notes/years/zzzzzz")
     assert "secret" not in refused(tools, "read_file", path="notes/secret").partition("there;")[2]
     assert "is not there" in refused(tools, "read_file", path="notes/no/such/folder/x.txt")
     assert "file and no folder" in refused(tools, "read_file", path="notes/todo.md/x")
@@ -183,20 +183,20 @@ def test_what_is_not_there_is_said_with_a_name_like_it(tools: ToolSet) -> None:
 
 def test_a_folder_is_no_file(tools: ToolSet) -> None:
     assert "is a folder" in refused(tools, "read_file", path="notes")
-    assert "is a folder; use list_files" in refused(tools, "read_file", path="notes/work")
+    assert "is a folder; use list_files" in refused(tools, "read_file", path="notes/years")
     assert "file and no folder" in refused(tools, "list_files", folder="notes/todo.md")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_said_to_have_none(tools: ToolSet, notes: Path) -> None:
     (notes / "todo.md").chmod(0)
-    (notes / "work").chmod(0)
+    (notes / "years").chmod(0)
     try:
         assert "there is no permission" in refused(tools, "read_file", path="notes/todo.md")
-        assert "there is no permission" in refused(tools, "read_file", path="notes/work/plan.txt")
+        assert "there is no permission" in refused(tools, "read_file", path="notes/years/plan.txt")
         assert "not found in 0 files" in call(tools, "search_files", text="plan")
     finally:
-        (notes / "work").chmod(0o700)
+        (notes / "years").chmod(0o700)
 
 
 def test_a_folder_that_goes_away_is_said_to(tools: ToolSet, notes: Path) -> None:
@@ -250,9 +250,9 @@ ODD = [
 
 def test_files_with_odd_names_are_listed_on_one_line_each_and_read_by_that_name(tools: ToolSet, notes: Path) -> None:
     for number, name in enumerate(ODD):
-        with open(os.fsencode(notes / "work") + b"/" + name, "w") as file:
+        with open(os.fsencode(notes / "years") + b"/" + name, "w") as file:
             file.write(f"content {number}")
-    lines = call(tools, "list_files", folder="notes/work").splitlines()
+    lines = call(tools, "list_files", folder="notes/years").splitlines()
     assert len(lines) == len(ODD) + 2
     assert all(line.isprintable() for line in lines)
     contents = set()
@@ -263,7 +263,7 @@ def test_files_with_odd_names_are_listed_on_one_line_each_and_read_by_that_name(
         contents.add(call(tools, "read_file", path=path))
     assert contents == {f"content {number}" for number in range(len(ODD))}
     found = call(tools, "search_files", text="content 3").splitlines()
-    assert found == ["notes/work/latin-\\xe9.txt (offset 0): content 3"]
+    assert found == ["notes/years/latin-\\xe9.txt (offset 0): content 3"]
 
 
 @given(st.binary(min_size=1, max_size=255).filter(lambda name: not {0, 47} & set(name)))
@@ -311,7 +311,7 @@ def test_no_descriptor_is_left_open(tools: ToolSet, notes: Path) -> None:
     asyncio.run(asyncio.sleep(0))
 
     def use() -> None:
-        for path in ("notes/todo.md", "notes/no", "notes/pipe", "notes/link/passwd", "notes/work", "notes/todo.md/x"):
+        for path in ("notes/todo.md", "notes/no", "notes/pipe", "notes/link/passwd", "notes/years", "notes/todo.md/x"):
             tool = tools.get("read_file")
             assert tool is not None
             with suppress(ToolError):

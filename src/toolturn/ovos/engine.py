@@ -254,7 +254,7 @@ class AgenticLoopEngine(ChatEngine):  # type: ignore[misc]
 
 
 async def _no_model(messages: Any, tools: Any) -> Any:
-    raise NotImplementedError
+    raise AssertionError("a single call of a tool asks no model")
 
 
 def _made(cls: Any, section: Any, bus: Any) -> Any:

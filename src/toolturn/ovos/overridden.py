@@ -158,7 +158,7 @@ def definitions_of(given: Any) -> tuple[ToolDef, ...]:
 
 
 def _not_here(name: str, arguments: dict[str, Any]) -> Any:
-    raise NotImplementedError
+    raise AssertionError(f"{name} is known by its definition only: whoever asked for its traits does not run it")
 
 
 def _definition(schema: dict[str, Any]) -> ToolDef:
